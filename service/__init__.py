@@ -1,0 +1,1 @@
+"""The nnfarm service: HTTP API, database, queue outbox, and the client that speaks to them."""

@@ -1,0 +1,132 @@
+"""Compile jobs: the request, what a worker receives, what it reports and what it delivers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from service.contracts.artifacts import Manifest, Sha256
+from service.contracts.errors import Problem
+from service.contracts.targets import Abi
+from service.contracts.tensors import ModelSignature
+
+
+class ModelFormat(StrEnum):
+    """Model file formats the workers import."""
+
+    ONNX = "onnx"
+
+
+class CompileOptions(BaseModel):
+    """Options that shape the artifacts; part of the cache key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    exclude_ops: tuple[Annotated[str, StringConstraints(max_length=100)], ...] = Field(
+        (), description="Original operation types kept on the CPU", examples=[["Softmax"]]
+    )
+
+
+class CompileTarget(BaseModel):
+    """One artifact to build."""
+
+    model_config = ConfigDict(frozen=True)
+
+    feature_level: int
+    abi: Abi
+
+
+class CompilationStatus(StrEnum):
+    """Life of a compilation. `succeeded` and `failed` are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Stage(StrEnum):
+    """Stages of the pipeline, in order."""
+
+    INGEST = "ingest"
+    REFERENCE = "reference"  # the original model on the evaluation inputs, by its own runtime
+    PARTITION = "partition"
+    CODEGEN = "codegen"
+    BUILD = "build"
+    LINK = "link"
+    PACKAGE = "package"
+
+
+class JobSpec(BaseModel):
+    """What a worker gets when it claims a compilation; token and attempt fence its later calls."""
+
+    compilation_id: str
+    attempt: int
+    job_token: str
+    model_name: str
+    model_format: ModelFormat
+    model_sha256: Sha256
+    model_size_bytes: int
+    dataset_sha256: Sha256 | None
+    targets: tuple[CompileTarget, ...]
+    options: CompileOptions
+
+
+class StageEvent(BaseModel):
+    """Progress of a job. `duration_us` is set when the stage is over."""
+
+    stage: Stage
+    feature_level: int | None = None
+    abi: Abi | None = None
+    done: int = Field(description="Steps of the whole job that are over")
+    total: int = Field(description="Steps of the whole job")
+    duration_us: int | None = None
+    message: str = ""
+
+
+class EvaluationSet(BaseModel):
+    """Inputs a run feeds, and the original model's answers to them.
+
+    Both blobs are safetensors files. Each input tensor has the model's name and one more leading
+    dimension, the samples; sample i of every tensor makes one inference. `expected` holds the
+    outputs by the original runtime (ONNX Runtime) in the same form.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    sample_count: int
+    inputs_sha256: Sha256
+    expected_sha256: Sha256
+    labels: tuple[int, ...] | None = Field(None, description="Class index a sample, where known")
+    original_top1: float | None = Field(
+        None, description="Share of samples whose largest first output is the label, 0 to 1"
+    )
+    synthetic: bool = Field(description="Inputs were drawn at random: no dataset was given")
+
+
+class BuiltArtifact(BaseModel):
+    """One finished target. Its parts have been uploaded before."""
+
+    target: CompileTarget
+    manifest: Manifest
+
+
+class CompileOutcome(BaseModel):
+    """What a worker posts when all targets are done."""
+
+    attempt: int
+    signature: ModelSignature
+    evaluation: EvaluationSet
+    artifacts: tuple[BuiltArtifact, ...]
+    stage_durations_us: dict[str, int] = Field(description="Sum by stage name")
+    child_duration_us: int = Field(description="Wall time of the sandboxed child process")
+
+
+class CompileFailure(BaseModel):
+    """What a worker posts when the job cannot be done."""
+
+    attempt: int
+    problem: Problem
+    log_tail: str = Field("", description="Last lines of the child's own output, at most 16 KiB")

@@ -1,0 +1,1 @@
+"""Celery workers that turn an uploaded model into Android artifacts with Apache TVM."""
