@@ -1,0 +1,87 @@
+"""The Celery application of a compile worker.
+
+Run with `celery -A workers.app worker --pool threads`; settings are in `workers.settings`.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from celery import Celery
+from celery.signals import worker_init, worker_shutdown
+
+from service.contracts.targets import Abi
+from service.contracts.tasks import COMPILE_QUEUE
+from workers.confine import hide_memory
+from workers.input_cache import InputCache
+from workers.sandbox import Sandbox
+from workers.service_client import ServiceClient
+from workers.settings import WorkerSettings
+from workers.tasks.compile import CompileWorker, register
+from workers.toolchain.link import AndroidLinker
+
+logger = logging.getLogger(__name__)
+
+
+def create_app(settings: WorkerSettings) -> Celery:
+    """The application and its tasks; nothing is started or connected yet."""
+    app = Celery("nnfarm", broker=settings.redis_url, set_as_current=False)
+    app.conf.update(
+        accept_content=["json"],
+        task_serializer="json",
+        task_ignore_result=True,
+        task_default_queue=COMPILE_QUEUE,
+        # A task leaves the queue when it is done; a worker that dies gives it back.
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_pool="threads",  # jobs run in processes of their own
+        worker_concurrency=settings.worker_concurrency,
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry_on_startup=True,
+        # Shorter than a long job on purpose: a dead worker's task comes back soon, and a living
+        # one's is refused by the claim because the reporter's heartbeat holds the lease.
+        broker_transport_options={"visibility_timeout": settings.visibility_timeout_s},
+    )
+    worker = CompileWorker(
+        settings,
+        ServiceClient(settings.url, settings.worker_token.get_secret_value()),
+        Sandbox(settings.job_entry, settings.limits),
+        InputCache(settings.worker_dir / "inputs"),
+    )
+    register(app, worker)
+    _connect_signals(worker)
+    return app
+
+
+def _connect_signals(worker: CompileWorker) -> None:
+    def warm_up(**_: object) -> None:
+        _prepare(worker)
+
+    def shut_down(**_: object) -> None:
+        worker.sandbox.close()
+        worker.service.close()
+
+    # weak=False: nothing else keeps these closures alive.
+    worker_init.connect(warm_up, weak=False)
+    worker_shutdown.connect(shut_down, weak=False)
+
+
+def _prepare(worker: CompileWorker) -> None:
+    """Everything slow or missing shows now, not in the first job."""
+    settings = worker.settings
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    hide_memory()
+    if not settings.player_library.is_file():
+        raise SystemExit(
+            f"{settings.player_library} is missing: build the native parts, or tell where they "
+            "are in NNFARM_NATIVE_DIR."
+        )
+    for abi in Abi:
+        AndroidLinker(abi, settings.stub_dir).prepare()
+    worker.sandbox.start()
+    logger.info("The compile worker is warm")
+
+
+app = create_app(WorkerSettings())

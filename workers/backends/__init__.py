@@ -1,0 +1,1 @@
+"""Accelerators as targets: what can be offloaded to each, and how it is written down."""

@@ -1,0 +1,1 @@
+"""What stays on the CPU: TVM's LLVM code generator."""

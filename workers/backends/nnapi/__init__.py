@@ -1,0 +1,1 @@
+"""Android's Neural Networks API as a backend."""

@@ -1,0 +1,69 @@
+"""What the three NNAPI convolutions have in common: pattern, bias, dilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import ModelBuilder
+from workers.backends.nnapi.operation import (
+    Pattern,
+    Site,
+    check_activation,
+    check_tensors,
+    needs_level,
+    unsupported,
+    with_activations,
+)
+from workers.backends.nnapi.windows import Window, window_of
+
+DILATION_LEVEL = 3
+
+
+def convolution_patterns() -> Iterator[Pattern]:
+    """conv2d, with or without bias and activation."""
+    data, weight, bias = wildcard(), wildcard(), wildcard()
+    conv = is_op("relax.nn.conv2d")(data, weight)
+    biased = is_op("relax.add")(conv, bias)
+    parts = {"data": data, "weight": weight, "conv": conv}
+    yield from with_activations(biased, {**parts, "bias": bias, "add": biased})
+    yield from with_activations(conv, parts)
+
+
+def window_of_site(site: Site) -> Window:
+    """The convolution's window; weights are HWIO."""
+    height, width = site.shape("weight")[:2]
+    return window_of(site["conv"], (height, width))
+
+
+def check_convolution(site: Site, name: str) -> Rejection | None:
+    """Rules of CONV_2D, DEPTHWISE_CONV_2D and GROUPED_CONV_2D alike."""
+    rejection = check_tensors(site, name, [site["data"]]) or check_activation(site)
+    if rejection is not None:
+        return rejection
+    attrs = site["conv"].attrs
+    if site.constant("weight") is None:
+        return unsupported("dynamic_weights", f"{name} needs constant weights.")
+    if attrs.data_layout != "NHWC" or attrs.kernel_layout != "HWIO":
+        return unsupported("layout", f"{name} is emitted for NHWC data only.")
+    if "bias" in site and not _is_bias(site):
+        return unsupported("bias", f"{name} takes one constant bias value a channel.")
+    if window_of_site(site).is_dilated:
+        return needs_level(f"{name} with dilation", DILATION_LEVEL, site.feature_level)
+    return None
+
+
+def _is_bias(site: Site) -> bool:
+    bias, channels = site.constant("bias"), site.output_shape[-1]
+    return bias is not None and bias.shape[-1:] == (channels,) and bias.size == channels
+
+
+def bias_operand(site: Site, builder: ModelBuilder) -> int:
+    """The bias, zeros where the model has none: NNAPI's convolutions always take one."""
+    channels = site.output_shape[-1]
+    bias = site.constant("bias") if "bias" in site else None
+    values = np.zeros(channels, np.float32) if bias is None else bias.reshape(channels)
+    return builder.constant(values)

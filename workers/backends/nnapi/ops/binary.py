@@ -1,0 +1,82 @@
+"""Operations on two tensors with NumPy's broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    Site,
+    check_activation,
+    check_tensors,
+    unsupported,
+    with_activations,
+)
+
+
+class Arithmetic(Operation):
+    """ADD, SUB, MUL, DIV: these can fuse an activation."""
+
+    def __init__(self, name: str, relax_op: str) -> None:
+        self.name = name
+        self._relax_op = relax_op
+
+    def patterns(self) -> Iterator[Pattern]:
+        lhs, rhs = wildcard(), wildcard()
+        root = is_op(self._relax_op)(lhs, rhs)
+        yield from with_activations(root, {"lhs": lhs, "rhs": rhs, "op": root})
+
+    def check(self, site: Site) -> Rejection | None:
+        rejection = check_tensors(site, self.name, [site["lhs"], site["rhs"]])
+        if rejection is None and self.name == "DIV" and "int" in str(site.output.ty.dtype):
+            return unsupported("rounding", "DIV rounds integers down, the model towards zero.")
+        return rejection or check_activation(site)
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            lhs=builder.operand(site["lhs"]),
+            rhs=builder.operand(site["rhs"]),
+            activation=builder.int32(site.activation or Activation.NONE),
+        )
+
+
+class Plain(Operation):
+    """MAXIMUM, MINIMUM, POW: two operands and nothing else."""
+
+    def __init__(self, name: str, relax_op: str, roles: tuple[str, str]) -> None:
+        self.name = name
+        self._relax_op = relax_op
+        self._roles = roles
+
+    def patterns(self) -> Iterator[Pattern]:
+        lhs, rhs = wildcard(), wildcard()
+        yield Pattern(is_op(self._relax_op)(lhs, rhs), {"lhs": lhs, "rhs": rhs})
+
+    def check(self, site: Site) -> Rejection | None:
+        return check_tensors(site, self.name, [site["lhs"], site["rhs"]])
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        operands = (builder.operand(site["lhs"]), builder.operand(site["rhs"]))
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            **dict(zip(self._roles, operands, strict=True)),
+        )
+
+
+OPERATIONS = (
+    Arithmetic("ADD", "relax.add"),
+    Arithmetic("SUB", "relax.subtract"),
+    Arithmetic("MUL", "relax.multiply"),
+    Arithmetic("DIV", "relax.divide"),
+    Plain("MAXIMUM", "relax.maximum", ("lhs", "rhs")),
+    Plain("MINIMUM", "relax.minimum", ("lhs", "rhs")),
+    Plain("POW", "relax.power", ("base", "exponent")),
+)

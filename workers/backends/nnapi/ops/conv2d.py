@@ -1,0 +1,54 @@
+"""CONV_2D: relax.nn.conv2d with one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.convolution import (
+    DILATION_LEVEL,
+    bias_operand,
+    check_convolution,
+    convolution_patterns,
+    window_of_site,
+)
+from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+
+
+class Conv2d(Operation):
+    """Weights go from HWIO to NNAPI's [out, height, width, in]."""
+
+    name = "CONV_2D"
+
+    def patterns(self) -> Iterator[Pattern]:
+        yield from convolution_patterns()
+
+    def check(self, site: Site) -> Rejection | None:
+        if int(site["conv"].attrs.groups) != 1:
+            return unsupported("groups", "CONV_2D has one group.")
+        return check_convolution(site, self.name)
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        weight, window = site.constant("weight"), window_of_site(site)
+        assert weight is not None  # check asked
+        roles = {k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()}
+        if window.is_dilated:
+            roles["nchw"] = builder.bool(False)
+            roles["dilation_width"] = builder.int32(window.dilation_width)
+            roles["dilation_height"] = builder.int32(window.dilation_height)
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            input=builder.operand(site["data"]),
+            filter=builder.constant(np.transpose(weight, (3, 0, 1, 2))),
+            bias=bias_operand(site, builder),
+            activation=builder.int32(site.activation or Activation.NONE),
+            level=DILATION_LEVEL if window.is_dilated else 1,
+            **roles,
+        )
+
+
+OPERATIONS = (Conv2d(),)

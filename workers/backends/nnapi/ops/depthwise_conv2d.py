@@ -1,0 +1,61 @@
+"""DEPTHWISE_CONV_2D: relax.nn.conv2d with one group a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.convolution import (
+    DILATION_LEVEL,
+    bias_operand,
+    check_convolution,
+    convolution_patterns,
+    window_of_site,
+)
+from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+
+
+class DepthwiseConv2d(Operation):
+    """Weights [height, width, 1, out] are NNAPI's [1, height, width, out] as they lie.
+
+    Output channel c * multiplier + m comes from input channel c, in Relax and in NNAPI.
+    """
+
+    name = "DEPTHWISE_CONV_2D"
+
+    def patterns(self) -> Iterator[Pattern]:
+        yield from convolution_patterns()
+
+    def check(self, site: Site) -> Rejection | None:
+        rejection = check_convolution(site, self.name)
+        if rejection is not None:
+            return rejection
+        channels = site.shape("data")[-1]
+        if int(site["conv"].attrs.groups) != channels or channels == 1:
+            return unsupported("groups", "DEPTHWISE_CONV_2D has one group a channel.")
+        return None
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        weight, window = site.constant("weight"), window_of_site(site)
+        assert weight is not None  # check asked
+        height, width, _, channels = weight.shape
+        roles = {k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()}
+        if window.is_dilated:
+            roles["nchw"] = builder.bool(False)
+            roles["dilation_width"] = builder.int32(window.dilation_width)
+            roles["dilation_height"] = builder.int32(window.dilation_height)
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            input=builder.operand(site["data"]),
+            filter=builder.constant(weight.reshape(1, height, width, channels)),
+            bias=bias_operand(site, builder),
+            depth_multiplier=builder.int32(channels // site.shape("data")[-1]),
+            activation=builder.int32(site.activation or Activation.NONE),
+            level=DILATION_LEVEL if window.is_dilated else 1,
+            **roles,
+        )
+
+
+OPERATIONS = (DepthwiseConv2d(),)

@@ -1,0 +1,55 @@
+"""GROUPED_CONV_2D: relax.nn.conv2d with several groups of several channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.convolution import (
+    bias_operand,
+    check_convolution,
+    convolution_patterns,
+    window_of_site,
+)
+from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+
+
+class GroupedConv2d(Operation):
+    """Weights go from HWIO to [out, height, width, in / groups]; there is no dilation."""
+
+    name = "GROUPED_CONV_2D"
+
+    def patterns(self) -> Iterator[Pattern]:
+        yield from convolution_patterns()
+
+    def check(self, site: Site) -> Rejection | None:
+        rejection = check_convolution(site, self.name)
+        if rejection is not None:
+            return rejection
+        groups = int(site["conv"].attrs.groups)
+        if groups == 1 or groups == site.shape("data")[-1]:
+            return unsupported("groups", "GROUPED_CONV_2D has groups of several channels.")
+        if window_of_site(site).is_dilated:
+            return unsupported("dilation", "GROUPED_CONV_2D has no dilation.")
+        return None
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        weight, window = site.constant("weight"), window_of_site(site)
+        assert weight is not None  # check asked
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            input=builder.operand(site["data"]),
+            filter=builder.constant(np.transpose(weight, (3, 0, 1, 2))),
+            bias=bias_operand(site, builder),
+            groups=builder.int32(int(site["conv"].attrs.groups)),
+            activation=builder.int32(site.activation or Activation.NONE),
+            nchw=builder.bool(False),
+            **{k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()},
+        )
+
+
+OPERATIONS = (GroupedConv2d(),)

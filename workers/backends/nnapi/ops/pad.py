@@ -1,0 +1,44 @@
+"""PAD with zeros, PAD_V2 with any other value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+
+
+class Pad(Operation):
+    """relax.nn.pad in constant mode."""
+
+    name = "PAD"
+
+    def patterns(self) -> Iterator[Pattern]:
+        data = wildcard()
+        root = is_op("relax.nn.pad")(data)
+        yield Pattern(root, {"data": data, "pad": root})
+
+    def check(self, site: Site) -> Rejection | None:
+        attrs = site["pad"].attrs
+        if attrs.pad_mode != "constant":
+            return unsupported("pad_mode", f"No NNAPI operation pads by {attrs.pad_mode}.")
+        name = "PAD_V2" if float(attrs.pad_value) else self.name
+        return check_tensors(site, name, [site["data"]])
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        attrs = site["pad"].attrs
+        widths = np.array([int(w) for w in attrs.pad_width], np.int32).reshape(-1, 2)
+        source, output = builder.operand(site["data"]), builder.output(site.output)
+        paddings, value = builder.constant(widths), float(attrs.pad_value)
+        if value:
+            fill = builder.float32(value)
+            builder.add("PAD_V2", output, input=source, paddings=paddings, value=fill)
+        else:
+            builder.add("PAD", output, input=source, paddings=paddings)
+
+
+OPERATIONS = (Pad(),)

@@ -1,0 +1,46 @@
+"""Operations on one tensor, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors
+
+
+class Unary(Operation):
+    """One Relax operator that is one NNAPI operation."""
+
+    def __init__(self, name: str, relax_op: str) -> None:
+        self.name = name
+        self._relax_op = relax_op
+
+    def patterns(self) -> Iterator[Pattern]:
+        data = wildcard()
+        yield Pattern(is_op(self._relax_op)(data), {"data": data})
+
+    def check(self, site: Site) -> Rejection | None:
+        return check_tensors(site, self.name, [site["data"]])
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        builder.add(
+            self.name, builder.output(site.output), input=builder.operand(site["data"])
+        )
+
+
+OPERATIONS = (
+    Unary("RELU", "relax.nn.relu"),
+    Unary("LOGISTIC", "relax.sigmoid"),
+    Unary("TANH", "relax.tanh"),
+    Unary("FLOOR", "relax.floor"),
+    Unary("EXP", "relax.exp"),
+    Unary("LOG", "relax.log"),
+    Unary("SQRT", "relax.sqrt"),
+    Unary("RSQRT", "relax.rsqrt"),
+    Unary("ABS", "relax.abs"),
+    Unary("NEG", "relax.negative"),
+    Unary("CAST", "relax.astype"),
+)

@@ -1,0 +1,11 @@
+"""Backends by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from workers.backends.base import Backend
+from workers.backends.nnapi.backend import NnapiBackend
+
+BACKENDS: Mapping[str, Callable[[], Backend]] = {"nnapi": NnapiBackend}
+"""A fresh backend for each artifact: a backend keeps what it claimed until it has encoded it."""

@@ -1,0 +1,1 @@
+"""Importers: one module a model format, each giving a `workers.graph.Graph`."""

@@ -1,0 +1,182 @@
+"""ONNX import through TVM's Relax importer, with node names kept and gaps closed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import tvm
+from onnx import helper, version_converter
+from tvm import relax
+from tvm.relax.frontend.onnx import onnx_frontend
+
+from service.contracts.errors import NnfarmError
+from service.contracts.tensors import DType, ModelSignature, TensorSpec
+from workers.frontends import onnx_converters
+from workers.graph.graph import Graph, OriginalNode
+
+OLDEST_DIRECT_OPSET = 11
+"""Below it attributes became inputs (Clip, Pad, Slice, Upsample): the model is lifted first."""
+
+LIFTED_OPSET = 17
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """What an importer gives: the graph and the model's own border."""
+
+    graph: Graph
+    signature: ModelSignature
+
+
+class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
+    """TVM's importer that emits each node's result as it goes and notes where each node ends.
+
+    The base class leaves calls nested until something needs them; emitting at once makes "the
+    bindings since the last note" exactly the bindings of one node.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({}, "float32", keep_params_in_input=False, sanitize=False)
+        self.ends: list[relax.Var | None] = []
+
+    def _convert_operator(
+        self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
+    ) -> relax.Expr:
+        convert = onnx_converters.CONVERTERS.get(op_name)
+        result = convert(inputs, attrs, opset) if convert is not None else None
+        if result is None:
+            result = super()._convert_operator(op_name, inputs, attrs, opset)
+        else:
+            result = self.bb.normalize(result)
+        if isinstance(result, relax.Call):
+            result = self.bb.emit(result)
+        elif isinstance(result, relax.Tuple):
+            result = relax.Tuple([self._emit_call(item) for item in result.fields])
+        self.ends.append(self._last_var(result))
+        return result
+
+    def _emit_call(self, expr: relax.Expr) -> relax.Expr:
+        return self.bb.emit(expr) if isinstance(expr, relax.Call) else expr
+
+    @staticmethod
+    def _last_var(result: relax.Expr) -> relax.Var | None:
+        if isinstance(result, relax.Tuple):
+            last = [item for item in result.fields if isinstance(item, relax.Var)]
+            return last[-1] if last else None
+        return result if isinstance(result, relax.Var) else None
+
+
+def import_onnx(path: Path) -> ImportedModel:
+    """Read an ONNX file into a graph.
+
+    Args:
+        path: the model; external data is looked up beside it.
+
+    Raises:
+        NnfarmError: `model.unreadable`, `compile.unsupported_operation`,
+            `compile.unsupported_model`.
+    """
+    try:
+        model = onnx.load(path)
+    except Exception as error:
+        raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
+    signature = _signature(model.graph)
+    model = _lift(model)
+    _name_nodes(model.graph)
+    opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    importer = _NamingImporter()
+    log = io.StringIO()
+    try:
+        # The importer prints the offending node and warns about every symbolic dimension.
+        with contextlib.redirect_stdout(log), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importer.from_onnx(model.graph, opset)
+    except tvm.error.OpNotImplemented as error:
+        raise NnfarmError("compile.unsupported_operation", _first_line(error)) from error
+    except Exception as error:
+        node = _node_at(model.graph, len(importer.ends))
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"The importer cannot take node {node.name!r} ({node.op_type}): {_first_line(error)}",
+            node=node.name,
+            op_type=node.op_type,
+        ) from error
+    return ImportedModel(_graph(module, model.graph, importer.ends), signature)
+
+
+def _lift(model: onnx.ModelProto) -> onnx.ModelProto:
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    if opset >= OLDEST_DIRECT_OPSET:
+        return model
+    try:
+        return version_converter.convert_version(model, LIFTED_OPSET)
+    except Exception as error:
+        raise NnfarmError(
+            "model.unsupported_opset",
+            f"Opset {opset} could not be converted to {LIFTED_OPSET}: {_first_line(error)}",
+            opset=opset,
+        ) from error
+
+
+def _name_nodes(graph: onnx.GraphProto) -> None:
+    for index, node in enumerate(graph.node):
+        if not node.name:
+            node.name = node.output[0] if node.output else f"{node.op_type}_{index}"
+
+
+def _node_at(graph: onnx.GraphProto, index: int) -> onnx.NodeProto:
+    return graph.node[min(index, len(graph.node) - 1)]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(error).__name__
+
+
+def _graph(
+    module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | None]
+) -> Graph:
+    """Attach origins: bindings are emitted node by node, so each node's last variable ends it."""
+    if len(ends) != len(proto.node):
+        # `If` bodies are converted inside their node; nothing inside has a name of its own.
+        raise NnfarmError(
+            "compile.unsupported_operation", "Control flow (If, Loop, Scan) is not supported."
+        )
+    function = module["main"]
+    order = [b.var for block in function.body.blocks for b in block.bindings]
+    position = {var: i for i, var in enumerate(order)}
+    origins: dict[relax.Var, frozenset[int]] = {}
+    start = 0
+    for index, last in enumerate(ends):
+        if last is None or last not in position or position[last] < start:
+            continue  # the node became a constant or an alias of its input
+        for var in order[start : position[last] + 1]:
+            origins[var] = frozenset({index})
+        start = position[last] + 1
+    nodes = tuple(OriginalNode(i, n.name, n.op_type) for i, n in enumerate(proto.node))
+    return Graph(function, origins, nodes, module)
+
+
+def _signature(graph: onnx.GraphProto) -> ModelSignature:
+    initializers = {init.name for init in graph.initializer}
+    inputs = tuple(_tensor_spec(v) for v in graph.input if v.name not in initializers)
+    return ModelSignature(inputs=inputs, outputs=tuple(_tensor_spec(v) for v in graph.output))
+
+
+def _tensor_spec(value: onnx.ValueInfoProto) -> TensorSpec:
+    tensor = value.type.tensor_type
+    try:
+        dtype = DType(helper.tensor_dtype_to_np_dtype(tensor.elem_type).name)
+    except (KeyError, ValueError) as error:
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"Tensor {value.name!r} has an element type that cannot cross the model's border.",
+            tensor=value.name,
+        ) from error
+    dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
+    return TensorSpec(name=value.name, dtype=dtype, shape=dims)

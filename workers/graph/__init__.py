@@ -1,0 +1,1 @@
+"""The compiler's view of a Relax main function: a flat list of bindings with their origins."""

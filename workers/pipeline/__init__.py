@@ -1,0 +1,1 @@
+"""The compile pipeline: a validated plan carried out in stages."""

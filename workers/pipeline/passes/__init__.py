@@ -1,0 +1,1 @@
+"""Rewrites of the whole graph that come before partitioning."""

@@ -1,0 +1,108 @@
+"""Inference-time identities: dropout, batch norm, split, changes of shape only."""
+
+from __future__ import annotations
+
+import numpy as np
+from tvm import relax
+
+from workers.graph.graph import Binding, Graph, constant_value, static_shape
+from workers.graph.rewriter import GraphRewriter
+
+
+def simplify(graph: Graph) -> Graph:
+    """Replace operations that only make sense in training or have a plainer equal."""
+
+    def rule(rewriter: GraphRewriter, binding: Binding) -> relax.Expr | None:
+        if isinstance(binding.value, relax.TupleGetItem):
+            return _tuple_item(rewriter, graph, binding.value)
+        call = binding.call
+        if call is None:
+            return None
+        if call.op.name in _RESHAPES:
+            return _plain_reshape(rewriter, call)
+        if call.op.name == "relax.mean" and call.attrs.axis is None:
+            return _explicit_mean(rewriter, call)
+        return None
+
+    return GraphRewriter(graph).run(rule)
+
+
+_RESHAPES = ("relax.reshape", "relax.squeeze", "relax.expand_dims", "relax.flatten")
+
+
+def _plain_reshape(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """One operation for all that only change the shape; none where the shape stays."""
+    shape = static_shape(call)
+    if shape is None:
+        return None
+    source = rewriter.new(call.args[0])
+    if static_shape(call.args[0]) == shape:
+        return source
+    return rewriter.emit(relax.op.reshape(source, shape))
+
+
+def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    shape = static_shape(call.args[0])
+    if shape is None:
+        return None
+    return rewriter.emit(
+        relax.op.mean(
+            rewriter.new(call.args[0]), list(range(len(shape))), bool(call.attrs.keepdims)
+        )
+    )
+
+
+def _tuple_item(
+    rewriter: GraphRewriter, graph: Graph, item: relax.TupleGetItem
+) -> relax.Expr | None:
+    producer = item.tuple_value
+    value = graph.value_of.get(producer) if isinstance(producer, relax.Var) else producer
+    if isinstance(value, relax.Tuple):
+        return rewriter.new(value.fields[item.index])
+    if not isinstance(value, relax.Call):
+        return None
+    name = value.op.name
+    if name == "relax.nn.dropout" and item.index == 0:
+        return rewriter.new(value.args[0])
+    if name == "relax.nn.batch_norm" and item.index == 0:
+        return _batch_norm(rewriter, value)
+    if name == "relax.split":
+        return _split_part(rewriter, value, item.index)
+    return None
+
+
+def _batch_norm(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """x * scale + shift, with the statistics folded into two constants."""
+    arrays = [constant_value(arg) for arg in call.args[1:5]]
+    rank = len(static_shape(call.args[0]) or ())
+    if any(a is None for a in arrays) or not rank:
+        return None
+    gamma, beta, mean, variance = (a.astype(np.float64) for a in arrays if a is not None)
+    scale = gamma / np.sqrt(variance + float(call.attrs.epsilon))
+    shift = beta - mean * scale
+    shape = [1] * rank
+    shape[int(call.attrs.axis)] = -1
+    constant = lambda a: relax.const(a.astype(np.float32).reshape(shape))  # noqa: E731
+    scaled = rewriter.emit(relax.op.multiply(rewriter.new(call.args[0]), constant(scale)))
+    return rewriter.emit(relax.op.add(scaled, constant(shift)))
+
+
+def _split_part(rewriter: GraphRewriter, call: relax.Call, index: int) -> relax.Expr | None:
+    """One part of a split as a slice: no tuple is left in the graph."""
+    shape = static_shape(call.args[0])
+    if shape is None:
+        return None
+    axis = int(call.attrs.axis) % len(shape)
+    sections = call.attrs.indices_or_sections
+    if isinstance(sections, int) or not hasattr(sections, "__len__"):
+        size = -(-shape[axis] // int(sections))
+        cuts = list(range(0, shape[axis], size))
+    else:
+        cuts = [0, *(int(i) for i in sections)]
+    ends = [*cuts[1:], shape[axis]]
+    return rewriter.emit(
+        relax.op.strided_slice(
+            rewriter.new(call.args[0]), [axis], [cuts[index]], [ends[index]], [1],
+            assume_inbound=True,
+        )
+    )

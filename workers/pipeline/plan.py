@@ -1,0 +1,85 @@
+"""The plan of a compilation: everything that will be done, validated before anything is."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from service.contracts.errors import NnfarmError
+from service.contracts.jobs import JobSpec
+from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+
+
+class JobInput(BaseModel):
+    """job.json: what the worker puts into the child's folder. The spec's token is blank."""
+
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+    spec: JobSpec
+    model_path: Path
+    dataset_path: Path | None
+    stub_dir: Path
+    player_library: Path
+
+
+class Plan(BaseModel):
+    """What one job does; prints as JSON.
+
+    Attributes:
+        job: the input it was made from.
+        levels: feature levels, ascending, each partitioned and lowered once.
+        abis: ABIs, each with one CPU twin that all levels share.
+        step_count: steps that progress is counted in.
+        versions: everything whose version shapes the artifacts.
+        backend: accelerator backend by name.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    job: JobInput
+    levels: tuple[int, ...]
+    abis: tuple[Abi, ...]
+    step_count: int
+    versions: dict[str, str]
+    backend: str = "nnapi"
+
+
+_VERSIONED = ("nnfarm", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "numpy", "ziglang")
+
+
+def plan(job: JobInput) -> Plan:
+    """Validate a job and lay out its steps.
+
+    Raises:
+        NnfarmError: `compile.bad_level`, `compile.bad_option`.
+    """
+    if not job.spec.targets:
+        raise NnfarmError("compile.bad_option", "At least one level and one ABI are needed.")
+    levels = tuple(sorted({target.feature_level for target in job.spec.targets}))
+    for level in levels:
+        if not MIN_FEATURE_LEVEL <= level <= MAX_FEATURE_LEVEL:
+            raise NnfarmError(
+                "compile.bad_level",
+                f"Feature level {level} is not one of {MIN_FEATURE_LEVEL} to {MAX_FEATURE_LEVEL}.",
+                feature_level=level,
+            )
+    abis = tuple(abi for abi in Abi if any(target.abi is abi for target in job.spec.targets))
+    fixed = 2  # ingest, reference
+    per_level = 2  # partition, codegen
+    per_target = 3  # build, link, package
+    return Plan(
+        job=job,
+        levels=levels,
+        abis=abis,
+        step_count=fixed + per_level * len(levels) + 2 * len(abis) + per_target * len(job.spec.targets),
+        versions={name: _version(name) for name in _VERSIONED},
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "source"  # running from a checkout that was not installed

@@ -1,0 +1,142 @@
+"""Merging of claimed units into maximal convex regions.
+
+A region is convex when no path leaves it and comes back: then it can run as one call. Ancestor
+and descendant sets are bit sets over the graph's bindings, so a test is a few integer operations
+and thousands of operations merge in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tvm import relax
+
+from workers.backends.base import Region, Unit
+from workers.graph.graph import Binding, Graph, free_vars
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Units merged so far, with their closures over bindings."""
+
+    units: frozenset[int]
+    members: int
+    ancestors: int
+    descendants: int
+
+    def joined(self, other: _Group) -> _Group:
+        return _Group(
+            self.units | other.units,
+            self.members | other.members,
+            self.ancestors | other.ancestors,
+            self.descendants | other.descendants,
+        )
+
+    @property
+    def is_convex(self) -> bool:
+        return not self.ancestors & self.descendants & ~self.members
+
+
+def merge_units(
+    graph: Graph, units: Sequence[Unit], symbol: Callable[[int], str]
+) -> tuple[Region, ...]:
+    """Greedy maximal merging.
+
+    Args:
+        graph: the whole graph.
+        units: claimed units, in topological order.
+        symbol: name of the n-th region.
+
+    Returns:
+        Convex regions in topological order, none of which only moves data.
+    """
+    groups = _merge(_singletons(graph, units))
+    worth = [g for g in groups if any(units[i].computes for i in g.units)]
+    worth.sort(key=lambda g: min(g.units))
+    return tuple(
+        _region(graph, [units[i] for i in sorted(group.units)], symbol(index))
+        for index, group in enumerate(worth)
+    )
+
+
+def _singletons(graph: Graph, units: Sequence[Unit]) -> list[_Group]:
+    index = {b.var: i for i, b in enumerate(graph.bindings)}
+    above = [0] * len(index)
+    below = [0] * len(index)
+    reads = [[index[v] for v in free_vars(b.value) if v in index] for b in graph.bindings]
+    for i, sources in enumerate(reads):
+        for source in sources:
+            above[i] |= above[source] | 1 << source
+    for i in range(len(reads) - 1, -1, -1):
+        for source in reads[i]:
+            below[source] |= below[i] | 1 << i
+    groups = []
+    for number, unit in enumerate(units):
+        positions = [index[var] for var in unit.members]
+        group = _Group(frozenset({number}), 0, 0, 0)
+        for p in positions:
+            group = group.joined(_Group(frozenset(), 1 << p, above[p], below[p]))
+        groups.append(group)
+    return groups
+
+
+def _merge(groups: list[_Group]) -> list[_Group]:
+    """Join neighbours in topological order, then any two that may be joined, until none may."""
+    merged: list[_Group] = []
+    for group in groups:
+        for position in range(len(merged) - 1, -1, -1):
+            candidate = merged[position].joined(group)
+            if merged[position].members & group.ancestors and candidate.is_convex:
+                group = candidate
+                del merged[position]
+        merged.append(group)
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(merged)):
+            for j in range(i + 1, len(merged)):
+                candidate = merged[i].joined(merged[j])
+                if candidate.is_convex:
+                    merged[i] = candidate
+                    del merged[j]
+                    changed = True
+                    break
+            if changed:
+                break
+    return merged
+
+
+def _region(graph: Graph, units: Sequence[Unit], symbol: str) -> Region:
+    inside = {var for unit in units for var in unit.members}
+    returned = set(graph.outputs)
+    inputs = dict.fromkeys(
+        var
+        for unit in units
+        for member in unit.members
+        for var in _read(graph, member)
+        if var not in inside
+    )
+    outputs = [
+        b.var
+        for b in graph.bindings
+        if b.var in inside
+        and (
+            b.var in returned
+            or any(user.var not in inside for user in _computing_users(graph, b.var))
+        )
+    ]
+    return Region(symbol, tuple(units), tuple(inputs), tuple(outputs))
+
+
+def _computing_users(graph: Graph, var: relax.Var) -> Iterable[Binding]:
+    """Readers of a variable but the aliases and tuples the function returns."""
+    return [u for u in graph.users.get(var, ()) if u.call is not None or _is_item(u.value)]
+
+
+def _is_item(value: relax.Expr) -> bool:
+    return isinstance(value, relax.TupleGetItem)
+
+
+def _read(graph: Graph, var: relax.Var) -> Iterable[relax.Var]:
+    return free_vars(graph.value_of[var])

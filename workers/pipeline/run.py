@@ -1,0 +1,181 @@
+"""A plan carried out: every stage timed and reported, results in the job's folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from service.contracts.artifacts import Manifest, Part, PartRole
+from service.contracts.jobs import (
+    BuiltArtifact,
+    CompileOutcome,
+    CompileTarget,
+    EvaluationSet,
+    Stage,
+    StageEvent,
+)
+from service.contracts.targets import Abi
+from workers.backends.registry import BACKENDS
+from workers.pipeline.blobs import BlobFolder
+from workers.pipeline.plan import Plan
+from workers.pipeline.stages import build as build_stage
+from workers.pipeline.stages.codegen import codegen
+from workers.pipeline.stages.ingest import IngestedModel, ingest
+from workers.pipeline.stages.partition import Partition, partition
+from workers.pipeline.stages.reference import evaluate, samples_for
+
+Report = Callable[[StageEvent], None]
+
+
+def run(plan: Plan, work_dir: Path, report: Report) -> CompileOutcome:
+    """Build everything a plan asks for.
+
+    Args:
+        plan: from `workers.pipeline.plan.plan`.
+        work_dir: the job's folder; blobs/ is filled, scratch files are removed.
+        report: called with every finished step.
+
+    Raises:
+        NnfarmError: the first thing that cannot be done, with nothing half-delivered.
+    """
+    return _Run(plan, work_dir, report).run()
+
+
+class _Run:
+    def __init__(self, plan: Plan, work_dir: Path, report: Report) -> None:
+        self._plan = plan
+        self._scratch = work_dir / "scratch"
+        self._scratch.mkdir(exist_ok=True)
+        self._blobs = BlobFolder(work_dir / "blobs")
+        self._report = report
+        self._done = 0
+        self._durations: dict[str, int] = {}
+
+    def run(self) -> CompileOutcome:
+        started = time.perf_counter()
+        job = self._plan.job
+        with self._step(Stage.INGEST):
+            model = ingest(job.model_path, job.spec.model_format)
+        with self._step(Stage.REFERENCE):
+            samples = samples_for(model.signature, job.dataset_path)
+            evaluation = evaluate(
+                job.model_path, job.spec.model_format, model.signature, samples, self._blobs
+            )
+        twins = {abi: self._twin(model, abi) for abi in self._plan.abis}
+        artifacts = [a for level in self._plan.levels for a in self._level(model, level, twins)]
+        return self._outcome(model, evaluation, artifacts, started)
+
+    def _outcome(
+        self,
+        model: IngestedModel,
+        evaluation: EvaluationSet,
+        artifacts: list[BuiltArtifact],
+        started: float,
+    ) -> CompileOutcome:
+        return CompileOutcome(
+            attempt=self._plan.job.spec.attempt,
+            signature=model.signature,
+            evaluation=evaluation,
+            artifacts=tuple(artifacts),
+            stage_durations_us=self._durations,
+            child_duration_us=_micros(time.perf_counter() - started),
+        )
+
+    def _twin(self, model: IngestedModel, abi: Abi) -> Part:
+        """The whole model on the CPU: one library an ABI, the same at every level."""
+        with self._step(Stage.BUILD, abi=abi):
+            executable = build_stage.build(model.graph.module, abi)
+        with self._step(Stage.LINK, abi=abi):
+            # The file's name becomes the soname; the same for all, or no two levels would share.
+            library = self._scratch / "model_cpu.so"
+            build_stage.link(executable, abi, self._plan.job.stub_dir, library)
+            sha256 = self._blobs.add_file(library)
+        return self._blobs.part(PartRole.CPU_TWIN, "model_cpu.so", sha256)
+
+    def _level(
+        self, model: IngestedModel, level: int, twins: dict[Abi, Part]
+    ) -> Iterator[BuiltArtifact]:
+        job, spec = self._plan.job, self._plan.job.spec
+        backend = BACKENDS[self._plan.backend]()
+        with self._step(Stage.PARTITION, level):
+            split = partition(model.graph, backend, level, spec.options.exclude_ops)
+        with self._step(Stage.CODEGEN, level):
+            module, encoding = codegen(model.graph, split, backend, job.player_library)
+            report = self._blobs.add(split.report.model_dump_json(indent=1).encode())
+            shared = [self._blobs.part(PartRole.REPORT, "report.json", report)]
+            if encoding.weights:
+                weights = self._blobs.add(encoding.weights)
+                shared.append(self._blobs.part(PartRole.WEIGHTS, "weights.bin", weights))
+        needed_level = max((r.needed_level for r in encoding.regions), default=0)
+        for target in spec.targets:
+            if target.feature_level != level:
+                continue
+            twin = twins[target.abi]
+            library = self._library(module, target, twin, is_cpu_only=not encoding.regions)
+            with self._step(Stage.PACKAGE, level, target.abi):
+                manifest = self._manifest(model, split, target, needed_level)
+                parts = (library, twin, *shared)
+                yield BuiltArtifact(
+                    target=target, manifest=manifest.model_copy(update={"parts": parts})
+                )
+
+    def _library(
+        self, module: object, target: CompileTarget, twin: Part, is_cpu_only: bool
+    ) -> Part:
+        """The library with the subgraphs; where there are none it is the twin itself."""
+        level, abi = target.feature_level, target.abi
+        if is_cpu_only:
+            self._skip(2)
+            return twin.model_copy(update={"role": PartRole.LIBRARY, "path": "model.so"})
+        with self._step(Stage.BUILD, level, abi):
+            executable = build_stage.build(module, abi)
+        with self._step(Stage.LINK, level, abi):
+            library = self._scratch / "model.so"
+            build_stage.link(executable, abi, self._plan.job.stub_dir, library)
+            sha256 = self._blobs.add_file(library)
+        return self._blobs.part(PartRole.LIBRARY, "model.so", sha256)
+
+    def _manifest(
+        self, model: IngestedModel, split: Partition, target: CompileTarget, needed_level: int
+    ) -> Manifest:
+        spec = self._plan.job.spec
+        return Manifest(
+            model_sha256=spec.model_sha256,
+            model_name=spec.model_name,
+            feature_level=target.feature_level,
+            needed_level=needed_level,
+            abi=target.abi,
+            signature=model.signature,
+            subgraph_count=split.report.subgraph_count,
+            offloaded_count=split.report.offloaded_count,
+            operation_count=split.report.operation_count,
+            parts=(),
+            versions=self._plan.versions,
+            options={"exclude_ops": ",".join(spec.options.exclude_ops)},
+        )
+
+    @contextmanager
+    def _step(
+        self, stage: Stage, level: int | None = None, abi: Abi | None = None
+    ) -> Iterator[None]:
+        self._emit(StageEvent(stage=stage, feature_level=level, abi=abi, done=self._done,
+                              total=self._plan.step_count))
+        started = time.perf_counter()
+        yield
+        duration_us = _micros(time.perf_counter() - started)
+        self._durations[stage] = self._durations.get(stage, 0) + duration_us
+        self._done += 1
+        self._emit(StageEvent(stage=stage, feature_level=level, abi=abi, done=self._done,
+                              total=self._plan.step_count, duration_us=duration_us))
+
+    def _emit(self, event: StageEvent) -> None:
+        self._report(event)
+
+    def _skip(self, count: int) -> None:
+        self._done += count
+
+
+def _micros(seconds: float) -> int:
+    return round(seconds * 1e6)

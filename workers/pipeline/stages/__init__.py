@@ -1,0 +1,1 @@
+"""Stages of the pipeline: functions of (plan, inputs) that give a result."""

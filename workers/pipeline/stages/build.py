@@ -1,0 +1,69 @@
+"""Build and link: a Relax module becomes a shared library for one Android ABI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import tvm
+from tvm import relax
+
+from service.contracts.errors import NnfarmError
+from service.contracts.targets import Abi
+from workers.backends.cpu.build import lower_for_cpu
+from workers.toolchain.link import AndroidLinker
+from workers.toolchain.targets import target_for
+
+
+def build(module: tvm.IRModule, abi: Abi) -> relax.VMExecutable:
+    """Compile what is left for the CPU, with LLVM.
+
+    Raises:
+        NnfarmError: `compile.unsupported_model`, an operation that TVM cannot lower.
+    """
+    target = tvm.target.Target(target_for(abi))
+    try:
+        return relax.build(lower_for_cpu(module, target), target)
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"TVM cannot compile the model's CPU part: {lines[-1] if lines else error!r}",
+        ) from error
+
+
+def link(executable: relax.VMExecutable, abi: Abi, stub_dir: Path, output: Path) -> None:
+    """Write the shared library.
+
+    Raises:
+        NnfarmError: what the linker raises.
+    """
+    executable.export_library(str(output), fcompile=_ObjectsOnly(AndroidLinker(abi, stub_dir)))
+
+
+class _ObjectsOnly:
+    """TVM's fcompile over the linker.
+
+    Where nothing was left for the CPU, TVM adds an empty C source in place of the LLVM module, and
+    compiler options for it; there is nothing in it to compile.
+    """
+
+    object_format = AndroidLinker.object_format
+
+    def __init__(self, linker: AndroidLinker) -> None:
+        self._linker = linker
+
+    def get_target_triple(self) -> str:
+        """Triple of the module that carries the constants."""
+        return self._linker.get_target_triple()
+
+    def __call__(self, output: str, files: Sequence[str], **_: object) -> None:
+        sources = [Path(name) for name in files if not name.endswith(".o")]
+        for source in sources:
+            if _DEFINITION.search(source.read_text("utf-8")):
+                raise ValueError(f"{source.name} is not empty and cannot be linked for Android.")
+        self._linker(output, [name for name in files if name.endswith(".o")])
+
+
+_DEFINITION = re.compile(r"^[^#/\n].*\{", re.MULTILINE)

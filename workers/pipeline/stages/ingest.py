@@ -1,0 +1,43 @@
+"""Ingest: the model file becomes a normalised, channels-last graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.contracts.jobs import ModelFormat
+from service.contracts.tensors import ModelSignature
+from workers.frontends.onnx import ImportedModel, import_onnx
+from workers.graph.graph import Graph
+from workers.pipeline.passes.affine import absorb_affine
+from workers.pipeline.passes.fold import fold_constants
+from workers.pipeline.passes.layout import channels_last
+from workers.pipeline.passes.simplify import simplify
+
+_IMPORTERS: Mapping[ModelFormat, Callable[[Path], ImportedModel]] = {ModelFormat.ONNX: import_onnx}
+
+
+@dataclass(frozen=True)
+class IngestedModel:
+    """The graph that all levels and ABIs start from, and the model's own border."""
+
+    graph: Graph
+    signature: ModelSignature
+
+
+def ingest(path: Path, model_format: ModelFormat) -> IngestedModel:
+    """Import and normalise a model.
+
+    Raises:
+        NnfarmError: what the importer raises.
+    """
+    imported = _IMPORTERS[model_format](path)
+    return IngestedModel(normalise(imported.graph), imported.signature)
+
+
+def normalise(graph: Graph) -> Graph:
+    """Fold, simplify, absorb batch norm, put images into NHWC."""
+    graph = simplify(fold_constants(graph))
+    # Parts of a batch norm are constants now; dead parts go with the rewrite.
+    return channels_last(fold_constants(absorb_affine(graph)))

@@ -1,0 +1,178 @@
+"""Partition: what goes to the accelerator at one feature level, as one Relax module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+
+from service.contracts.artifacts import (
+    ExplanationReport,
+    OperationPlacement,
+    OperationReport,
+    Rejection,
+)
+from workers.backends.base import Backend, Claims, Region, Unit
+from workers.graph.graph import Binding, Graph, free_vars
+from workers.pipeline.regions import merge_units
+
+ISLAND = Rejection(
+    code="nnapi.island",
+    sentence="Alone it only moves data; a call of the accelerator would cost more.",
+    needed_level=None,
+)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One level's split of the graph."""
+
+    feature_level: int
+    regions: tuple[Region, ...]
+    report: ExplanationReport
+
+
+def partition(
+    graph: Graph, backend: Backend, feature_level: int, exclude_ops: Sequence[str]
+) -> Partition:
+    """Claim, merge, and explain."""
+    claims = backend.claim(graph, feature_level, exclude_ops)
+    regions = merge_units(
+        graph, claims.units, lambda index: f"nnfarm_{backend.name}_{index}"
+    )
+    return Partition(feature_level, regions, _explain(graph, claims, regions, feature_level))
+
+
+def _explain(
+    graph: Graph, claims: Claims, regions: Sequence[Region], feature_level: int
+) -> ExplanationReport:
+    unit_of = {var: unit for unit in claims.units for var in unit.members}
+    region_of = {unit: i for i, region in enumerate(regions) for unit in region.units}
+    computed: dict[int, list[relax.Var]] = {}
+    for binding in graph.bindings:
+        for node in graph.origin_of(binding.var):
+            computed.setdefault(node, []).append(binding.var)
+    reports = []
+    for node in graph.nodes:
+        variables = computed.get(node.index, [])
+        units = list(dict.fromkeys(unit_of[v] for v in variables if v in unit_of))
+        refused = [claims.rejections[v] for v in variables if v in claims.rejections]
+        refused += [ISLAND for unit in units if unit not in region_of]
+        inside = [unit for unit in units if unit in region_of]
+        reports.append(
+            OperationReport(
+                name=node.name,
+                op_type=node.op_type,
+                placement=_placement(bool(variables), bool(refused)),
+                subgraph=region_of[inside[0]] if inside and not refused else None,
+                nnapi_operations=_names(inside) if not refused else (),
+                rejection=refused[0] if refused else None,
+            )
+        )
+    counted = [r for r in reports if r.placement is not OperationPlacement.FOLDED]
+    return ExplanationReport(
+        feature_level=feature_level,
+        operations=tuple(reports),
+        offloaded_count=sum(r.placement is OperationPlacement.NNAPI for r in counted),
+        operation_count=len(counted),
+        subgraph_count=len(regions),
+    )
+
+
+def _placement(is_computed: bool, is_refused: bool) -> OperationPlacement:
+    if not is_computed:
+        return OperationPlacement.FOLDED
+    return OperationPlacement.CPU if is_refused else OperationPlacement.NNAPI
+
+
+def _names(units: Sequence[Unit]) -> tuple[str, ...]:
+    return tuple(name for unit in units for name in unit.operations)
+
+
+def to_module(graph: Graph, regions: Sequence[Region]) -> tvm.IRModule:
+    """The graph with each region as one call of its packed function (TVM's BYOC form).
+
+    This is what RunCodegen leaves behind; its detour over Relax functions would carry the regions'
+    weights into the executable a second time.
+
+    Args:
+        graph: the whole graph.
+        regions: convex regions.
+
+    Returns:
+        A module whose `main` calls the regions by symbol and computes the rest.
+    """
+    others = {v: f for v, f in graph.module.functions.items() if v.name_hint != "main"}
+    builder = relax.BlockBuilder(tvm.IRModule(others, attrs=graph.module.attrs))
+    params = [relax.Var(p.name, p.ty) for p in graph.inputs]
+    new: dict[relax.Var, relax.Expr] = dict(zip(graph.inputs, params, strict=True))
+    with builder.function("main", params):
+        with builder.dataflow():
+            for item in _topological(graph, regions):
+                if isinstance(item, Binding):
+                    new[item.var] = builder.emit(_replaced(item.value, new))
+                else:
+                    args = [new[var] for var in item.inputs]
+                    types = [var.ty for var in item.outputs]
+                    call = relax.call_dps_packed(
+                        item.symbol, relax.Tuple(args), types[0] if len(types) == 1 else types
+                    )
+                    new.update(_results(builder, item, builder.emit(call)))
+            outputs = [_replaced(out, new) for out in graph.outputs]
+            is_single = isinstance(graph.function.ret_ty, relax.TensorType)
+            body = builder.emit_output(outputs[0] if is_single else relax.Tuple(outputs))
+        builder.emit_func_output(body)
+    return builder.get()
+
+
+def _results(
+    builder: relax.BlockBuilder, region: Region, result: relax.Expr
+) -> dict[relax.Var, relax.Expr]:
+    if len(region.outputs) == 1:
+        return {region.outputs[0]: result}
+    return {
+        var: builder.emit(relax.TupleGetItem(result, index))
+        for index, var in enumerate(region.outputs)
+    }
+
+
+def _replaced(expr: relax.Expr, new: dict[relax.Var, relax.Expr]) -> relax.Expr:
+    if isinstance(expr, relax.Var):
+        return new[expr]
+    if isinstance(expr, relax.Tuple):
+        return relax.Tuple([_replaced(item, new) for item in expr.fields])
+    if isinstance(expr, relax.TupleGetItem):
+        return relax.TupleGetItem(_replaced(expr.tuple_value, new), expr.index)
+    if isinstance(expr, relax.Call):
+        args = [_replaced(arg, new) for arg in expr.args]
+        return relax.Call(expr.op, args, expr.attrs, expr.ty_args)
+    return expr
+
+
+def _topological(graph: Graph, regions: Sequence[Region]) -> Iterable[Binding | Region]:
+    """Bindings outside regions, and regions, each after what it reads; graph order otherwise."""
+    region_of = {var: r for r in regions for unit in r.units for var in unit.members}
+    returned_only = {
+        b.var for b in graph.bindings if b.call is None and not _is_item(b.value)
+    }
+    items: dict[Binding | Region, set[relax.Var]] = {}
+    for binding in graph.bindings:
+        region = region_of.get(binding.var)
+        if region is not None:
+            items.setdefault(region, set(region.inputs))
+        elif binding.var not in returned_only:
+            items[binding] = set(free_vars(binding.value))
+    ready = set(graph.inputs)
+    while items:
+        item = next((i for i, reads in items.items() if reads <= ready), None)
+        if item is None:
+            raise AssertionError("the regions are not convex")
+        del items[item]
+        ready.update([item.var] if isinstance(item, Binding) else item.outputs)
+        yield item
+
+
+def _is_item(value: relax.Expr) -> bool:
+    return isinstance(value, relax.TupleGetItem)
