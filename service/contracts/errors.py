@@ -37,6 +37,8 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "request.unauthorized": ErrorKind(_U, 401, "A valid token is needed"),
     "request.forbidden": ErrorKind(_U, 403, "This token does not allow that"),
     "request.not_found": ErrorKind(_U, 404, "No such resource"),
+    "request.method_not_allowed": ErrorKind(_U, 405, "This resource has no such method"),
+    "request.too_large": ErrorKind(_U, 413, "The request is larger than this service takes"),
     "request.conflict": ErrorKind(_U, 409, "The resource is in another state"),
     "request.hash_mismatch": ErrorKind(_U, 422, "The uploaded bytes do not match their SHA-256"),
     "request.fenced": ErrorKind(_U, 409, "Another holder has taken over this lease"),
@@ -105,7 +107,7 @@ class NnfarmError(Exception):
         details: machine-readable facts (limits, names, positions); JSON values only.
     """
 
-    def __init__(self, code: str, detail: str, **details: Any) -> None:
+    def __init__(self, code: str, detail: str, /, **details: Any) -> None:
         super().__init__(detail)
         self.code = code
         self.kind = ERROR_KINDS[code]

@@ -90,5 +90,5 @@ class Backend(Protocol):
     def claim(self, graph: Graph, feature_level: int, exclude_ops: Sequence[str]) -> Claims:
         """Decide for each binding. Whatever is claimed here, `encode` takes."""
 
-    def encode(self, graph: Graph, regions: Sequence[Region], feature_level: int) -> Encoding:
+    def encode(self, regions: Sequence[Region], feature_level: int) -> Encoding:
         """Write the regions down."""

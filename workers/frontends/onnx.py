@@ -130,7 +130,8 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
 
 
 def _node_at(graph: onnx.GraphProto, index: int) -> onnx.NodeProto:
-    return graph.node[min(index, len(graph.node) - 1)]
+    node: onnx.NodeProto = graph.node[min(index, len(graph.node) - 1)]
+    return node
 
 
 def _first_line(error: BaseException) -> str:
@@ -138,9 +139,7 @@ def _first_line(error: BaseException) -> str:
     return lines[-1][:300] if lines else type(error).__name__
 
 
-def _graph(
-    module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | None]
-) -> Graph:
+def _graph(module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | None]) -> Graph:
     """Attach origins: bindings are emitted node by node, so each node's last variable ends it."""
     if len(ends) != len(proto.node):
         # `If` bodies are converted inside their node; nothing inside has a name of its own.

@@ -92,7 +92,7 @@ def _cast(
 ) -> relax.Expr | None:
     del opset
     source, target = inputs[0], helper.tensor_dtype_to_np_dtype(attrs["to"]).name
-    if not isinstance(source.ty, relax.TensorType):
+    if source is None or not isinstance(source.ty, relax.TensorType):
         return None
     floats = {"float32", "float16"}
     # Out-of-range and NaN to integer are undefined in ONNX; in range all runtimes truncate.

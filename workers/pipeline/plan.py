@@ -73,7 +73,10 @@ def plan(job: JobInput) -> Plan:
         job=job,
         levels=levels,
         abis=abis,
-        step_count=fixed + per_level * len(levels) + 2 * len(abis) + per_target * len(job.spec.targets),
+        step_count=fixed
+        + per_level * len(levels)
+        + 2 * len(abis)
+        + per_target * len(job.spec.targets),
         versions={name: _version(name) for name in _VERSIONED},
     )
 

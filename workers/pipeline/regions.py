@@ -85,12 +85,13 @@ def _merge(groups: list[_Group]) -> list[_Group]:
     """Join neighbours in topological order, then any two that may be joined, until none may."""
     merged: list[_Group] = []
     for group in groups:
+        grown = group
         for position in range(len(merged) - 1, -1, -1):
-            candidate = merged[position].joined(group)
-            if merged[position].members & group.ancestors and candidate.is_convex:
-                group = candidate
+            candidate = merged[position].joined(grown)
+            if merged[position].members & grown.ancestors and candidate.is_convex:
+                grown = candidate
                 del merged[position]
-        merged.append(group)
+        merged.append(grown)
     changed = True
     while changed:
         changed = False

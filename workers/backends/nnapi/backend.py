@@ -77,7 +77,7 @@ class NnapiBackend:
             )
         return Claims(tuple(reversed(units)), rejections)
 
-    def encode(self, graph: Graph, regions: Sequence[Region], feature_level: int) -> Encoding:
+    def encode(self, regions: Sequence[Region], feature_level: int) -> Encoding:
         """Lower each region; all of an artifact's regions share one weights file."""
         pool = WeightsPool()
         models = [self._lower_region(region) for region in regions]

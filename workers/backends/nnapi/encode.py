@@ -55,9 +55,7 @@ def _operand_entry(operand: Operand, pool: WeightsPool) -> dict[str, Any]:
     return entry
 
 
-def encode(
-    symbol: str, model: Model, operands: list[dict[str, Any]], weights: bytes
-) -> bytes:
+def encode(symbol: str, model: Model, operands: list[dict[str, Any]], weights: bytes) -> bytes:
     """Bytes of the runtime module of one subgraph.
 
     Args:

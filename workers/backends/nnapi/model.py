@@ -124,13 +124,11 @@ class ModelBuilder:
         """A constant FLOAT32 scalar."""
         return self._shared(Operand(OperandType.FLOAT32, (), np.float32(value).tobytes()))
 
-    def bool(self, value: bool) -> int:  # noqa: A003  named as its siblings, after the type
+    def bool(self, value: bool) -> int:
         """A constant BOOL scalar."""
         return self._shared(Operand(OperandType.BOOL, (), bytes([int(value)])))
 
-    def add(
-        self, name: str, output: int, *repeated: int, level: int = 1, **roles: int
-    ) -> None:
+    def add(self, name: str, output: int, *repeated: int, level: int = 1, **roles: int) -> None:
         """Append an operation, its inputs by role (see opset.toml).
 
         Args:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ def opset() -> Mapping[str, OperationSpec]:
     return {name: _spec(name, entry) for name, entry in table.items()}
 
 
-def _spec(name: str, entry: Mapping[str, object]) -> OperationSpec:
+def _spec(name: str, entry: Mapping[str, Any]) -> OperationSpec:
     required: list[str] = []
     optional: list[str] = []
-    for role in entry["inputs"]:  # type: ignore[attr-defined]
+    for role in entry["inputs"]:
         if role == "*":
             required[-1] += "*"
         elif role.endswith("?"):
@@ -51,13 +52,13 @@ def _spec(name: str, entry: Mapping[str, object]) -> OperationSpec:
             raise ValueError(f"{name}: required role {role!r} behind an optional one")
         else:
             required.append(role)
-    low, high = entry["rank"]  # type: ignore[misc]
+    low, high = entry["rank"]
     return OperationSpec(
         name=name,
-        code=int(entry["code"]),  # type: ignore[call-overload]
-        level=int(entry["level"]),  # type: ignore[call-overload]
+        code=int(entry["code"]),
+        level=int(entry["level"]),
         required=tuple(required),
         optional=tuple(optional),
-        types=dict(entry["types"]),  # type: ignore[call-overload]
+        types=dict(entry["types"]),
         rank=(int(low), int(high)),
     )

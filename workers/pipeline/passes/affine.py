@@ -9,6 +9,7 @@ from tvm import relax
 from workers.graph.graph import Binding, Graph, constant_value
 from workers.graph.rewriter import GraphRewriter
 
+
 def absorb_affine(graph: Graph) -> Graph:
     """Fold `conv2d -> multiply/add by a per-channel constant` into the convolution's weights.
 
@@ -24,7 +25,8 @@ def absorb_affine(graph: Graph) -> Graph:
         conv, scale, shift, origins = chain
         weight = constant_value(conv.args[1])
         assert weight is not None  # _affine_chains took only constant weights
-        scaled = (weight * scale.reshape(-1, 1, 1, 1)).astype(weight.dtype)
+        wide = weight.astype(np.float64) * scale.reshape(-1, 1, 1, 1)
+        scaled = wide.astype(weight.dtype)
         new_conv = relax.Call(
             conv.op, [rewriter.new(conv.args[0]), relax.const(scaled)], conv.attrs, conv.ty_args
         )

@@ -152,9 +152,7 @@ def fold_constants(graph: Graph) -> Graph:
 
 def _evaluate_typed(value: relax.Call, binding: Binding) -> Array | None:
     """Evaluate with the old binding's type, which the rebuilt call does not have yet."""
-    typed = relax.Call(
-        value.op, value.args, value.attrs, value.ty_args, ret_ty=binding.var.ty
-    )
+    typed = relax.Call(value.op, value.args, value.attrs, value.ty_args, ret_ty=binding.var.ty)
     array = evaluate(typed)
     if array is None:
         return None

@@ -23,19 +23,13 @@ TO_LAST = (0, 2, 3, 1)
 TO_FIRST = (0, 3, 1, 2)
 """NCHW axis -> the NHWC axis that holds it."""
 
-_UNARY = frozenset(
-    f"relax.{name}"
-    for name in (
-        "nn.relu nn.leakyrelu nn.gelu nn.silu clip sigmoid tanh exp log sqrt rsqrt abs negative "
-        "floor ceil round erf sin cos sign square astype"
-    ).split()
+_UNARY = (
+    "nn.relu nn.leakyrelu nn.gelu nn.silu clip sigmoid tanh exp log sqrt rsqrt abs negative "
+    "floor ceil round erf sin cos sign square astype"
 )
-_BINARY = frozenset(
-    f"relax.{name}"
-    for name in (
-        "add subtract multiply divide power maximum minimum "
-        "equal not_equal less less_equal greater greater_equal"
-    ).split()
+_BINARY = (
+    "add subtract multiply divide power maximum minimum "
+    "equal not_equal less less_equal greater greater_equal"
 )
 _REDUCE = frozenset(f"relax.{name}" for name in ("mean", "sum", "max", "min", "prod"))
 
@@ -60,8 +54,10 @@ class _LayoutPass:
             "relax.nn.pad": self._pad,
             "relax.strided_slice": self._slice,
         }
-        handlers.update(dict.fromkeys(_UNARY, self._unary))
-        handlers.update(dict.fromkeys(_BINARY, self._binary))
+        for name in _UNARY.split():
+            handlers[f"relax.{name}"] = self._unary
+        for name in _BINARY.split():
+            handlers[f"relax.{name}"] = self._binary
         self._handlers = handlers
 
     def run(self) -> Graph:
@@ -249,9 +245,7 @@ class _LayoutPass:
         if not keep and kept_order != sorted(kept_order):
             return None
         value = self._rewriter.emit(
-            relax.Call(
-                call.op, [self._last[call.args[0]]], _reduce_attrs(call, axes), call.ty_args
-            )
+            relax.Call(call.op, [self._last[call.args[0]]], _reduce_attrs(call, axes), call.ty_args)
         )
         if not keep:
             return value

@@ -72,7 +72,7 @@ def _tuple_item(
 
 
 def _batch_norm(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
-    """x * scale + shift, with the statistics folded into two constants."""
+    """The input times a scale plus a shift, with the statistics folded into two constants."""
     arrays = [constant_value(arg) for arg in call.args[1:5]]
     rank = len(static_shape(call.args[0]) or ())
     if any(a is None for a in arrays) or not rank:
@@ -82,9 +82,9 @@ def _batch_norm(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
     shift = beta - mean * scale
     shape = [1] * rank
     shape[int(call.attrs.axis)] = -1
-    constant = lambda a: relax.const(a.astype(np.float32).reshape(shape))  # noqa: E731
-    scaled = rewriter.emit(relax.op.multiply(rewriter.new(call.args[0]), constant(scale)))
-    return rewriter.emit(relax.op.add(scaled, constant(shift)))
+    factor, offset = (relax.const(a.astype(np.float32).reshape(shape)) for a in (scale, shift))
+    scaled = rewriter.emit(relax.op.multiply(rewriter.new(call.args[0]), factor))
+    return rewriter.emit(relax.op.add(scaled, offset))
 
 
 def _split_part(rewriter: GraphRewriter, call: relax.Call, index: int) -> relax.Expr | None:
@@ -102,7 +102,11 @@ def _split_part(rewriter: GraphRewriter, call: relax.Call, index: int) -> relax.
     ends = [*cuts[1:], shape[axis]]
     return rewriter.emit(
         relax.op.strided_slice(
-            rewriter.new(call.args[0]), [axis], [cuts[index]], [ends[index]], [1],
+            rewriter.new(call.args[0]),
+            [axis],
+            [cuts[index]],
+            [ends[index]],
+            [1],
             assume_inbound=True,
         )
     )

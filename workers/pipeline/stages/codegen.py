@@ -26,7 +26,7 @@ def codegen(
         backend: encodes the regions.
         player_library: host build of the player, whose class carries the bytes.
     """
-    encoding = backend.encode(graph, partition.regions, partition.feature_level)
+    encoding = backend.encode(partition.regions, partition.feature_level)
     module = to_module(graph, partition.regions)
     if not encoding.regions:
         return module, encoding

@@ -39,9 +39,7 @@ def partition(
 ) -> Partition:
     """Claim, merge, and explain."""
     claims = backend.claim(graph, feature_level, exclude_ops)
-    regions = merge_units(
-        graph, claims.units, lambda index: f"nnfarm_{backend.name}_{index}"
-    )
+    regions = merge_units(graph, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
     return Partition(feature_level, regions, _explain(graph, claims, regions, feature_level))
 
 
@@ -52,8 +50,8 @@ def _explain(
     region_of = {unit: i for i, region in enumerate(regions) for unit in region.units}
     computed: dict[int, list[relax.Var]] = {}
     for binding in graph.bindings:
-        for node in graph.origin_of(binding.var):
-            computed.setdefault(node, []).append(binding.var)
+        for index in graph.origin_of(binding.var):
+            computed.setdefault(index, []).append(binding.var)
     reports = []
     for node in graph.nodes:
         variables = computed.get(node.index, [])
@@ -154,9 +152,7 @@ def _replaced(expr: relax.Expr, new: dict[relax.Var, relax.Expr]) -> relax.Expr:
 def _topological(graph: Graph, regions: Sequence[Region]) -> Iterable[Binding | Region]:
     """Bindings outside regions, and regions, each after what it reads; graph order otherwise."""
     region_of = {var: r for r in regions for unit in r.units for var in unit.members}
-    returned_only = {
-        b.var for b in graph.bindings if b.call is None and not _is_item(b.value)
-    }
+    returned_only = {b.var for b in graph.bindings if b.call is None and not _is_item(b.value)}
     items: dict[Binding | Region, set[relax.Var]] = {}
     for binding in graph.bindings:
         region = region_of.get(binding.var)

@@ -75,7 +75,10 @@ def _with_batch(array: Array, spec: TensorSpec) -> Array:
 
 
 def evaluate(
-    model: Path, model_format: ModelFormat, signature: ModelSignature, samples: Samples,
+    model: Path,
+    model_format: ModelFormat,
+    signature: ModelSignature,
+    samples: Samples,
     blobs: BlobFolder,
 ) -> EvaluationSet:
     """Run the original model on every sample and keep inputs and answers.
@@ -119,9 +122,7 @@ def _run_onnx(model: Path, signature: ModelSignature, samples: Samples) -> dict[
             "compile.reference_failed",
             f"ONNX Runtime cannot run the original model: {lines[0] if lines else error!r}",
         ) from error
-    return {
-        name: np.stack([answer[k] for answer in answers]) for k, name in enumerate(names)
-    }
+    return {name: np.stack([answer[k] for answer in answers]) for k, name in enumerate(names)}
 
 
 _RUNTIMES = {ModelFormat.ONNX: _run_onnx}

@@ -42,9 +42,9 @@ class Pool(Operation):
             return unsupported("layout", f"{self.name} is emitted for NHWC data only.")
         if window.is_dilated:
             return unsupported("dilation", f"{self.name} has no dilation.")
-        if self.name == "AVERAGE_POOL_2D" and attrs.count_include_pad:
-            if window.is_padded:
-                return unsupported("padding", "AVERAGE_POOL_2D leaves padding out of the average.")
+        counts_padding = self.name == "AVERAGE_POOL_2D" and attrs.count_include_pad
+        if counts_padding and window.is_padded:
+            return unsupported("padding", "AVERAGE_POOL_2D leaves padding out of the average.")
         if not self._covers_image(site, window):
             return unsupported("padding", f"A window of {self.name} would hold padding only.")
         return None

@@ -25,9 +25,9 @@ class Reduce(Operation):
 
     def check(self, site: Site) -> Rejection | None:
         rejection = check_tensors(site, self.name, [site["data"]])
-        if rejection is None and site["reduce"].attrs.axis is not None:
-            if not len(site["reduce"].attrs.axis):
-                return unsupported("axes", f"{self.name} without axes is nothing to do.")
+        axes = site["reduce"].attrs.axis
+        if rejection is None and axes is not None and not len(axes):
+            return unsupported("axes", f"{self.name} without axes is nothing to do.")
         return rejection
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:

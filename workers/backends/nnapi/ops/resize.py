@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ _FLAGS = {
 }
 """Coordinate transformation -> (align_corners, half_pixel_centers)."""
 
-_ROUNDINGS = {
+_ROUNDINGS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "round": lambda x: np.floor(x + 0.5),

@@ -62,7 +62,6 @@ class StridedSlice(Operation):
         begins, ends, strides = [0] * len(shape), list(shape), [1] * len(shape)
         axes, first, last, step = (_ints(arg) or [] for arg in site["slice"].args[1:])
         for axis, begin, end, stride in zip(axes, first, last, step, strict=True):
-            axis %= len(shape)
             size = shape[axis]
             begins[axis] = min(max(begin + size if begin < 0 else begin, 0), size)
             ends[axis] = min(max(end + size if end < 0 else end, 0), size)

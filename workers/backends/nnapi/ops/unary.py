@@ -26,9 +26,7 @@ class Unary(Operation):
         return check_tensors(site, self.name, [site["data"]])
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        builder.add(
-            self.name, builder.output(site.output), input=builder.operand(site["data"])
-        )
+        builder.add(self.name, builder.output(site.output), input=builder.operand(site["data"]))
 
 
 OPERATIONS = (
