@@ -57,7 +57,12 @@ def create_app(settings: WorkerSettings) -> Celery:
 
 def _connect_signals(worker: CompileWorker) -> None:
     def warm_up(**_: object) -> None:
-        _prepare(worker)
+        try:
+            _prepare(worker)
+        except Exception as error:
+            # Celery would log it and go on with a worker that fails every job.
+            logger.exception("The compile worker cannot start")
+            raise SystemExit(1) from error
 
     def shut_down(**_: object) -> None:
         worker.sandbox.close()
@@ -73,6 +78,7 @@ def _prepare(worker: CompileWorker) -> None:
     settings = worker.settings
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     hide_memory()
+    worker.remove_stale_folders()
     if not settings.player_library.is_file():
         raise SystemExit(
             f"{settings.player_library} is missing: build the native parts, or tell where they "

@@ -11,6 +11,7 @@ import platform
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from workers.settings import WorkerSettings
 
 _MAX_RETRIES = 8
 _LONGEST_BACKOFF_S = 30  # below the queue's visibility time-out, which also holds for delays
+_TRANSFER_MARGIN_S = 3600.0  # for downloads and uploads around a job's own time
 
 # Another worker has the job, it is done, or it is gone: nothing to do here.
 _NOT_OURS = ("request.conflict", "request.fenced", "request.not_found")
@@ -63,6 +65,13 @@ class CompileWorker:
             if error.code not in _NOT_OURS:
                 raise
             logger.info("%s is not this worker's: %s", compilation_id, error.detail)
+
+    def remove_stale_folders(self) -> None:
+        """Removes what workers that were killed have left; a living job's folder is younger."""
+        oldest_s = time.time() - self.settings.job_wall_s - _TRANSFER_MARGIN_S
+        for folder in self._jobs_dir.glob("*"):
+            if folder.stat().st_mtime < oldest_s:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _deliver(self, job: JobClient, folder: Path, spec: JobSpec) -> None:
         log_tail = ""
@@ -111,11 +120,14 @@ class CompileWorker:
             job.upload(sha256, path)
         return result.outcome
 
+    @property
+    def _jobs_dir(self) -> Path:
+        return self.settings.worker_dir.resolve() / "jobs"
+
     @contextmanager
     def _job_folder(self, spec: JobSpec) -> Iterator[Path]:
-        jobs = self.settings.worker_dir.resolve() / "jobs"
-        jobs.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"{spec.compilation_id}-", dir=jobs))
+        self._jobs_dir.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{spec.compilation_id}-", dir=self._jobs_dir))
         try:
             yield folder
         finally:

@@ -125,19 +125,15 @@ class NnapiBackend:
             if not _is_free(graph, members, claimed):
                 continue
             site = Site(_parts(pattern, matched, variables), binding.var, feature_level)
+            if site.activation is None or not operation.fits(site):
+                continue
             rejection = operation.check(site)
             if rejection is None:
                 return _Match(operation, site, members)
             reasons.append(_with_needed_level(operation, site, rejection))
         if not reasons:
             return unsupported("no_operation", f"NNAPI has no operation for {binding.op_name}.")
-        return min(reasons, key=_usefulness)
-
-
-def _usefulness(rejection: Rejection) -> tuple[int, int]:
-    """A reason that a higher level lifts says most; one about another kind of conv says least."""
-    level = rejection.needed_level or MAX_FEATURE_LEVEL + 1
-    return level, int(rejection.code in ("nnapi.groups", "nnapi.axes", "nnapi.activation"))
+        return min(reasons, key=lambda reason: reason.needed_level or MAX_FEATURE_LEVEL + 1)
 
 
 def _with_needed_level(operation: Operation, site: Site, rejection: Rejection) -> Rejection:

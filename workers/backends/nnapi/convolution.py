@@ -12,7 +12,6 @@ from workers.backends.nnapi.model import ModelBuilder
 from workers.backends.nnapi.operation import (
     Pattern,
     Site,
-    check_activation,
     check_tensors,
     needs_level,
     unsupported,
@@ -33,6 +32,17 @@ def convolution_patterns() -> Iterator[Pattern]:
     yield from with_activations(conv, parts)
 
 
+def group_count(site: Site) -> int:
+    """Groups of the convolution."""
+    return int(site["conv"].attrs.groups)
+
+
+def is_depthwise(site: Site) -> bool:
+    """Whether each group has one input channel (weights HWIO), and there are several."""
+    weight = site.constant("weight")
+    return group_count(site) > 1 and weight is not None and weight.shape[2] == 1
+
+
 def window_of_site(site: Site) -> Window:
     """The convolution's window; weights are HWIO."""
     height, width = site.shape("weight")[:2]
@@ -41,7 +51,7 @@ def window_of_site(site: Site) -> Window:
 
 def check_convolution(site: Site, name: str) -> Rejection | None:
     """Rules of CONV_2D, DEPTHWISE_CONV_2D and GROUPED_CONV_2D alike."""
-    rejection = check_tensors(site, name, [site["data"]]) or check_activation(site)
+    rejection = check_tensors(site, name, [site["data"]])
     if rejection is not None:
         return rejection
     attrs = site["conv"].attrs

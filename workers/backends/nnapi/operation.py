@@ -76,7 +76,7 @@ class Site:
 
     @property
     def activation(self) -> Activation | None:
-        """The fused activation of part "act"; None where it is one NNAPI cannot fuse."""
+        """The fused activation of part "act"; None where NNAPI cannot fuse it (no match then)."""
         if "act" not in self:
             return Activation.NONE
         call = self["act"]
@@ -113,6 +113,15 @@ class Operation(ABC):
     @abstractmethod
     def patterns(self) -> Iterator[Pattern]:
         """What to look for; larger patterns win over smaller ones."""
+
+    def fits(self, site: Site) -> bool:
+        """Whether the match is this operation's business at all (groups, axes, method).
+
+        Several operations share patterns; only those that fit are asked for a reason. Shapes may
+        be unknown here.
+        """
+        del site
+        return True
 
     @abstractmethod
     def check(self, site: Site) -> Rejection | None:
@@ -172,14 +181,6 @@ def check_tensors(site: Site, name: str, exprs: Sequence[relax.Expr]) -> Rejecti
     rank = len(static_shape(exprs[0]) or ())
     if rank < spec.rank[0] and constant_value(exprs[0]) is None:
         return unsupported("rank", f"{name} takes rank {spec.rank[0]} or more, not {rank}.")
-    return None
-
-
-def check_activation(site: Site) -> Rejection | None:
-    """Refuse a clip that NNAPI cannot fuse; the smaller pattern without it is tried next."""
-    if site.activation is None:
-        low, high = clip_bounds(site["act"])
-        return unsupported("activation", f"No fused activation clips to [{low:g}, {high:g}].")
     return None
 
 

@@ -38,6 +38,6 @@ def ingest(path: Path, model_format: ModelFormat) -> IngestedModel:
 
 def normalise(graph: Graph) -> Graph:
     """Fold, simplify, absorb batch norm, put images into NHWC."""
-    graph = simplify(fold_constants(graph))
-    # Parts of a batch norm are constants now; dead parts go with the rewrite.
-    return channels_last(fold_constants(absorb_affine(graph)))
+    # The second fold drops what simplify left without readers: absorb_affine counts readers.
+    graph = fold_constants(simplify(fold_constants(graph)))
+    return channels_last(absorb_affine(graph))

@@ -26,6 +26,10 @@ class BatchMatmul(Operation):
         lhs, rhs = wildcard(), wildcard()
         yield Pattern(is_op("relax.matmul")(lhs, rhs), {"lhs": lhs, "rhs": rhs})
 
+    def fits(self, site: Site) -> bool:
+        rhs = site.constant("rhs")
+        return rhs is None or rhs.ndim != 2  # else FULLY_CONNECTED, from level 1
+
     def check(self, site: Site) -> Rejection | None:
         rejection = check_tensors(site, self.name, [site["lhs"], site["rhs"]])
         if rejection is not None:

@@ -12,7 +12,6 @@ from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
     Site,
-    check_activation,
     check_tensors,
     unsupported,
     with_activations,
@@ -35,7 +34,7 @@ class Arithmetic(Operation):
         rejection = check_tensors(site, self.name, [site["lhs"], site["rhs"]])
         if rejection is None and self.name == "DIV" and "int" in str(site.output.ty.dtype):
             return unsupported("rounding", "DIV rounds integers down, the model towards zero.")
-        return rejection or check_activation(site)
+        return rejection
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         builder.add(

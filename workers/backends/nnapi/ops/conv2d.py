@@ -12,10 +12,11 @@ from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    group_count,
     window_of_site,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, Site
 
 
 class Conv2d(Operation):
@@ -26,9 +27,10 @@ class Conv2d(Operation):
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
 
+    def fits(self, site: Site) -> bool:
+        return group_count(site) == 1
+
     def check(self, site: Site) -> Rejection | None:
-        if int(site["conv"].attrs.groups) != 1:
-            return unsupported("groups", "CONV_2D has one group.")
         return check_convolution(site, self.name)
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:

@@ -10,10 +10,11 @@ from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    is_depthwise,
     window_of_site,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, Site
 
 
 class DepthwiseConv2d(Operation):
@@ -27,14 +28,11 @@ class DepthwiseConv2d(Operation):
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
 
+    def fits(self, site: Site) -> bool:
+        return is_depthwise(site)
+
     def check(self, site: Site) -> Rejection | None:
-        rejection = check_convolution(site, self.name)
-        if rejection is not None:
-            return rejection
-        channels = site.shape("data")[-1]
-        if int(site["conv"].attrs.groups) != channels or channels == 1:
-            return unsupported("groups", "DEPTHWISE_CONV_2D has one group a channel.")
-        return None
+        return check_convolution(site, self.name)
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         weight, window = site.constant("weight"), window_of_site(site)

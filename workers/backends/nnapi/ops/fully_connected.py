@@ -14,7 +14,6 @@ from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
     Site,
-    check_activation,
     check_tensors,
     unsupported,
     with_activations,
@@ -35,13 +34,16 @@ class FullyConnected(Operation):
         yield from with_activations(biased, {**parts, "bias": bias, "add": biased})
         yield from with_activations(matmul, parts)
 
+    def fits(self, site: Site) -> bool:
+        weight = site.constant("weight")
+        return weight is not None and weight.ndim == 2
+
     def check(self, site: Site) -> Rejection | None:
-        rejection = check_tensors(site, self.name, [site["data"]]) or check_activation(site)
+        rejection = check_tensors(site, self.name, [site["data"]])
         if rejection is not None:
             return rejection
         weight = site.constant("weight")
-        if weight is None or weight.ndim != 2:
-            return unsupported("dynamic_weights", "FULLY_CONNECTED needs one constant matrix.")
+        assert weight is not None  # it fits
         if "bias" in site:
             bias, units = site.constant("bias"), weight.shape[1]
             if bias is None or bias.shape[-1:] != (units,) or bias.size != units:

@@ -11,6 +11,8 @@ from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    group_count,
+    is_depthwise,
     window_of_site,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
@@ -25,16 +27,14 @@ class GroupedConv2d(Operation):
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
 
+    def fits(self, site: Site) -> bool:
+        return group_count(site) > 1 and not is_depthwise(site)
+
     def check(self, site: Site) -> Rejection | None:
         rejection = check_convolution(site, self.name)
-        if rejection is not None:
-            return rejection
-        groups = int(site["conv"].attrs.groups)
-        if groups == 1 or groups == site.shape("data")[-1]:
-            return unsupported("groups", "GROUPED_CONV_2D has groups of several channels.")
-        if window_of_site(site).is_dilated:
+        if rejection is None and window_of_site(site).is_dilated:
             return unsupported("dilation", "GROUPED_CONV_2D has no dilation.")
-        return None
+        return rejection
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         weight, window = site.constant("weight"), window_of_site(site)

@@ -12,7 +12,6 @@ from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
     Site,
-    check_activation,
     check_tensors,
     unsupported,
     with_activations,
@@ -34,7 +33,7 @@ class Pool(Operation):
         yield from with_activations(root, {"data": data, "pool": root})
 
     def check(self, site: Site) -> Rejection | None:
-        rejection = check_tensors(site, self.name, [site["data"]]) or check_activation(site)
+        rejection = check_tensors(site, self.name, [site["data"]])
         if rejection is not None:
             return rejection
         attrs, window = site["pool"].attrs, self._window(site)
@@ -91,11 +90,13 @@ class GlobalPool(Operation):
         root = is_op(self._relax_op)(data)
         yield Pattern(root, {"data": data, "reduce": root})
 
+    def fits(self, site: Site) -> bool:
+        axes = site["reduce"].attrs.axis
+        if site["data"].ty.ndim != 4 or axes is None:
+            return False
+        return {int(a) % 4 for a in axes} == {1, 2}
+
     def check(self, site: Site) -> Rejection | None:
-        attrs = site["reduce"].attrs
-        rank = site["data"].ty.ndim
-        if rank != 4 or attrs.axis is None or {int(a) % 4 for a in attrs.axis} != {1, 2}:
-            return unsupported("axes", f"{self.name} reduces height and width of an image.")
         return check_tensors(site, self.name, [site["data"]])
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:

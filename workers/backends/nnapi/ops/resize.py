@@ -51,10 +51,11 @@ class Resize(Operation):
         root = is_op("relax.image.resize2d")(data, size)
         yield Pattern(root, {"data": data, "resize": root})
 
+    def fits(self, site: Site) -> bool:
+        return bool(site["resize"].attrs.method == self._method)
+
     def check(self, site: Site) -> Rejection | None:
         attrs = site["resize"].attrs
-        if attrs.method != self._method:
-            return unsupported("resize_method", f"{self.name} does not resize by {attrs.method}.")
         rejection = check_tensors(site, self.name, [site["data"]])
         if rejection is not None:
             return rejection
