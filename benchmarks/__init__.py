@@ -1,0 +1,1 @@
+"""Benchmarks: programs that print one JSON document each, which names the machine."""
