@@ -24,7 +24,10 @@ def build(module: tvm.IRModule, abi: Abi) -> relax.VMExecutable:
     """
     target = tvm.target.Target(target_for(abi))
     try:
-        return relax.build(lower_for_cpu(module, target), target)
+        lowered, unscheduled = lower_for_cpu(module, target)
+        if unscheduled:
+            print(f"{abi}: no CPU schedule for {', '.join(unscheduled)}")  # into the child's log
+        return relax.build(lowered, target)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise NnfarmError(
