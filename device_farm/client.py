@@ -1,0 +1,94 @@
+"""The agent's side of the service's HTTP API; see docs/reference/http-api.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+from pydantic import ValidationError
+
+from service.contracts.devices import AgentReport
+from service.contracts.errors import NnfarmError, Problem, from_problem
+from service.contracts.runs import Lease, LeaseRequest, RunReport
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)  # a lease request waits up to 10 s by itself
+
+
+class AgentClient:
+    """Calls of one agent. Safe for several threads.
+
+    Every call raises NnfarmError: the service's own error, or `infra.unavailable` when the
+    service does not answer.
+    """
+
+    def __init__(self, url: str, agent_token: str) -> None:
+        self._http = httpx.Client(base_url=url, timeout=_TIMEOUT)
+        self._agent_token = agent_token
+
+    def close(self) -> None:
+        """Gives up the connections."""
+        self._http.close()
+
+    def announce(self, report: AgentReport) -> None:
+        """Tells which devices the agent has."""
+        body = report.model_dump_json()
+        self._call("PUT", f"/internal/v1/agents/{report.agent_name}", self._agent_token, body)
+
+    def lease(self, request: LeaseRequest) -> Lease | None:
+        """Asks for a run; None when there is none within the service's waiting time."""
+        answer = self._call(
+            "POST", "/internal/v1/leases", self._agent_token, request.model_dump_json()
+        )
+        if answer.status_code == httpx.codes.NO_CONTENT:
+            return None
+        try:
+            return Lease.model_validate_json(answer.content)
+        except ValidationError as error:
+            raise NnfarmError("bug.internal", f"The lease is not readable: {error}") from error
+
+    def heartbeat(self, lease: Lease) -> None:
+        """Keeps the lease; `request.fenced` when another agent has it now."""
+        path = f"/internal/v1/runs/{lease.run_id}/heartbeat"
+        self._call("POST", path, lease.lease_token, f'{{"fence": {lease.fence}}}')
+
+    def report(self, lease: Lease, report: RunReport) -> None:
+        """The final word on the lease; `request.fenced` when another agent has it now."""
+        path = f"/internal/v1/runs/{lease.run_id}/report"
+        self._call("POST", path, lease.lease_token, report.model_dump_json())
+
+    def download(self, lease: Lease, sha256: str) -> Iterator[bytes]:
+        """The bytes of a blob, in chunks."""
+        headers = {"Authorization": f"Bearer {lease.lease_token}"}
+        try:
+            with self._http.stream(
+                "GET", f"/internal/v1/blobs/{sha256}", headers=headers
+            ) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _error(answer)
+                yield from answer.iter_bytes()
+        except httpx.HTTPError as error:
+            raise _unavailable(error) from error
+
+    def _call(self, method: str, path: str, token: str, body: str) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        try:
+            answer = self._http.request(method, path, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            raise _unavailable(error) from error
+        if answer.is_error:
+            raise _error(answer)
+        return answer
+
+
+def _error(answer: httpx.Response) -> NnfarmError:
+    try:
+        return from_problem(Problem.model_validate_json(answer.content))
+    except ValidationError:
+        # Not the service's own words: a proxy's, or a server in trouble.
+        detail = f"{answer.request.method} {answer.request.url.path}: HTTP {answer.status_code}"
+        return NnfarmError("infra.unavailable", detail, http_status=answer.status_code)
+
+
+def _unavailable(error: httpx.HTTPError) -> NnfarmError:
+    return NnfarmError("infra.unavailable", f"The service does not answer: {error}")

@@ -1,0 +1,1 @@
+"""How things are done with a phone: one module a kind of connection."""

@@ -1,0 +1,1 @@
+"""What the numbers of a run mean. Pure: no phone, no network, no files."""

@@ -1,0 +1,1 @@
+"""Building the C++ of the device farm for phones, virtual phones and this host."""

@@ -1,0 +1,1 @@
+"""What is plugged in: phones, runtime bundles, parts already downloaded."""

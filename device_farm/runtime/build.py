@@ -1,0 +1,124 @@
+"""Builds the device runtime into ``build/runtime/<target>/``; see README.md beside this file.
+
+Usage: ``python -m device_farm.runtime.build TARGET...``
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_farm.native import toolchain
+from device_farm.runtime import tvm_wheels
+
+RUNNER_VERSION = "0.1.0"
+
+_SOURCE_DIR = Path(__file__).resolve().parent
+_BUILD_DIR = _SOURCE_DIR.parents[1] / "build"
+_BUNDLE_FILES = ("nnfarm_runner", "libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so")
+
+
+@dataclass(frozen=True)
+class RuntimeTarget:
+    """One way to build the runtime.
+
+    Attributes:
+        toolchain: the target's name in `device_farm.native.toolchain`.
+        from_source: TVM's libraries are built here, not taken out of a wheel.
+        wheel_platform: platform tag of the wheels; empty for the installed ones.
+    """
+
+    toolchain: str
+    from_source: bool = False
+    wheel_platform: str = ""
+
+
+TARGETS: dict[str, RuntimeTarget] = {
+    "linux-x86_64": RuntimeTarget("linux-x86_64"),
+    "linux-aarch64": RuntimeTarget("linux-aarch64", wheel_platform="manylinux_2_28_aarch64"),
+    # Proves on Linux the build that Android needs, where there are no wheels.
+    "linux-x86_64-source": RuntimeTarget("linux-x86_64", from_source=True),
+    "sanitize": RuntimeTarget("sanitize"),
+    "android-arm64-v8a": RuntimeTarget("android-arm64-v8a", from_source=True),
+    "android-armeabi-v7a": RuntimeTarget("android-armeabi-v7a", from_source=True),
+    "android-x86_64": RuntimeTarget("android-x86_64", from_source=True),
+}
+
+
+def build(name: str, build_dir: Path = _BUILD_DIR) -> Path:
+    """Builds one target and puts its bundle together.
+
+    Args:
+        name: a key of `TARGETS`.
+        build_dir: the repository's build folder.
+
+    Returns:
+        The bundle, ``<build_dir>/runtime/<name>``.
+
+    Raises:
+        ToolchainError: unknown target, a missing tool or NDK, or a failed build.
+        WheelError: TVM's wheels for this target cannot be had.
+    """
+    if name not in TARGETS:
+        raise toolchain.ToolchainError(f"unknown target {name!r}; known: {', '.join(TARGETS)}")
+    target = TARGETS[name]
+    cmake_dir = build_dir / "runtime" / ".cmake" / name
+    args = [
+        f"-DNNFARM_TARGET={name}",
+        f"-DNNFARM_VERSION={RUNNER_VERSION}",
+        f"-DNNFARM_TVM_FFI_DIR={tvm_wheels.package_dir('tvm_ffi')}",
+        f"-DNNFARM_TVM_DIR={tvm_wheels.package_dir('tvm')}",
+        f"-DNNFARM_TVM_FROM_SOURCE={'ON' if target.from_source else 'OFF'}",
+    ]
+    libraries = cmake_dir / "bundle"
+    if not target.from_source:
+        libraries = tvm_wheels.libraries(target.wheel_platform, build_dir / "wheels")
+        args.append(f"-DNNFARM_TVM_LIBRARY_DIR={libraries}")
+    toolchain.build(_SOURCE_DIR, cmake_dir, target.toolchain, args)
+    bundle = build_dir / "runtime" / name
+    _assemble(name, bundle, (cmake_dir / "bundle", libraries))
+    return bundle
+
+
+def _assemble(name: str, bundle: Path, sources: Sequence[Path]) -> None:
+    bundle.mkdir(parents=True, exist_ok=True)
+    digests: dict[str, str] = {}
+    for file_name in _BUNDLE_FILES:
+        source = next(folder / file_name for folder in sources if (folder / file_name).exists())
+        destination = bundle / file_name
+        # A rename, so that a runner that is being executed keeps its file.
+        partial = destination.with_suffix(".part")
+        shutil.copyfile(source, partial)
+        partial.chmod(0o755)
+        partial.replace(destination)
+        digests[file_name] = hashlib.sha256(destination.read_bytes()).hexdigest()
+    description = {
+        "format": "nnfarm.runtime",
+        "target": name,
+        "versions": {"nnfarm_runner": RUNNER_VERSION, **tvm_wheels.versions()},
+        "sha256": digests,
+    }
+    (bundle / "bundle.json").write_text(json.dumps(description, indent=2, sort_keys=True) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Builds the targets named on the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Build the device runtime.")
+    parser.add_argument("targets", nargs="+", metavar="TARGET", help=", ".join(TARGETS))
+    for name in parser.parse_args(arguments).targets:
+        try:
+            sys.stdout.write(f"{build(name)}\n")
+        except (toolchain.ToolchainError, tvm_wheels.WheelError) as error:
+            sys.stderr.write(f"{name}: {error}\n")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

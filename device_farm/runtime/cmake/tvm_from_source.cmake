@@ -1,0 +1,43 @@
+# libtvm_ffi.so and libtvm_runtime.so out of the sources inside the wheels: the C ABI, the Relax
+# virtual machine and the CPU device, nothing else.
+foreach(folder "${NNFARM_TVM_FFI_DIR}/src/ffi" "${NNFARM_TVM_DIR}/src/runtime")
+  if(NOT IS_DIRECTORY "${folder}")
+    message(FATAL_ERROR "TVM's sources are not there: ${folder}")
+  endif()
+endforeach()
+
+file(GLOB ffi_sources ${NNFARM_TVM_FFI_DIR}/src/ffi/*.cc ${NNFARM_TVM_FFI_DIR}/src/ffi/extra/*.cc)
+list(FILTER ffi_sources EXCLUDE REGEX "/backtrace_win\\.cc$")
+
+set(runtime ${NNFARM_TVM_DIR}/src/runtime)
+file(GLOB runtime_sources ${runtime}/*.cc ${runtime}/memory/*.cc)
+# Half-precision helpers of generated code and linking of static libraries: compiler's business.
+list(FILTER runtime_sources EXCLUDE REGEX "/(builtin_fp16|static_library)\\.cc$")
+foreach(name builtin bytecode executable vm)
+  list(APPEND runtime_sources ${runtime}/vm/${name}.cc)
+endforeach()
+
+# The sources include "../support/x.h" and "../../support/x.h"; these folders stand where that leads
+# to our headers.
+set(compat ${CMAKE_BINARY_DIR}/compat)
+file(MAKE_DIRECTORY ${compat}/runtime/vm)
+file(GLOB compat_headers ${CMAKE_SOURCE_DIR}/compat/support/*.h)
+file(COPY ${compat_headers} DESTINATION ${compat}/support)
+
+add_library(tvm_ffi SHARED ${ffi_sources})
+add_library(tvm_runtime SHARED ${runtime_sources})
+foreach(library tvm_ffi tvm_runtime)
+  target_include_directories(${library} SYSTEM PRIVATE
+    ${CMAKE_SOURCE_DIR}/compat/include ${compat}/runtime ${compat}/runtime/vm
+    ${NNFARM_TVM_FFI_DIR}/include ${NNFARM_TVM_FFI_DIR}/3rdparty/dlpack/include
+    ${NNFARM_TVM_DIR}/include)
+  # No backtraces on phones: they need libbacktrace, and a crash must stay a plain signal.
+  target_compile_definitions(${library} PRIVATE
+    TVM_FFI_EXPORTS TVM_RUNTIME_EXPORTS TVM_FFI_USE_LIBBACKTRACE=0 TVM_FFI_BACKTRACE_ON_SEGFAULT=0)
+  # Not our code, so not our warnings.
+  target_compile_options(${library} PRIVATE -w -fvisibility=hidden -fvisibility-inlines-hidden)
+endforeach()
+target_link_libraries(tvm_ffi PRIVATE ${CMAKE_DL_LIBS})
+target_link_libraries(tvm_runtime PRIVATE tvm_ffi ${CMAKE_DL_LIBS})
+find_package(Threads REQUIRED)
+target_link_libraries(tvm_runtime PRIVATE Threads::Threads)

@@ -1,0 +1,40 @@
+// nnfarm_runner: runs a package on the device it stands on. See docs/reference/runner.md.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "base/log.h"
+#include "runner/events.h"
+#include "runner/options.h"
+#include "runner/run.h"
+#include "runner/runner_error.h"
+
+namespace {
+
+int Fail(nnfarm::ExitCode exit_code, const std::string& code, const std::string& detail) {
+  nnfarm::LogLine(detail);
+  nnfarm::Emit(nnfarm::NewEvent("error").Add("code", code).Add("detail", detail));
+  return static_cast<int>(exit_code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A full disk or a limit on file sizes is an error to report, not a reason to die.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    const nnfarm::Options options = nnfarm::Options::Parse(argc, argv);
+    if (options.help) {
+      std::fputs(nnfarm::UsageText(), stdout);
+    } else if (options.probe) {
+      nnfarm::Probe(options);
+    } else {
+      nnfarm::RunPackage(options);
+    }
+    return static_cast<int>(nnfarm::ExitCode::kDone);
+  } catch (const nnfarm::RunnerError& error) {
+    return Fail(error.exit_code(), error.code(), error.what());
+  } catch (const std::exception& error) {
+    return Fail(nnfarm::ExitCode::kFailed, "runner.failed", error.what());
+  }
+}

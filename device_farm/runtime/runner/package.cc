@@ -1,0 +1,96 @@
+#include "runner/package.h"
+
+#include <tvm/ffi/error.h>
+
+#include <limits>
+
+#include "base/file.h"
+#include "base/json_reader.h"
+#include "runner/runner_error.h"
+
+namespace nnfarm {
+namespace {
+
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr int64_t kFormatVersion = 1;
+
+std::vector<TensorSpec> ParseSpecs(const JsonValue& json) {
+  std::vector<TensorSpec> specs;
+  for (const JsonValue& item : json.Items()) {
+    TensorSpec spec;
+    spec.name = item.Get("name").String();
+    const std::string dtype = item.Get("dtype").String();
+    spec.type = FindElementType(dtype);
+    if (spec.type == nullptr) item.Refuse("unknown dtype " + dtype);
+    for (const JsonValue& dim : item.Get("shape").Items()) {
+      spec.shape.push_back(dim.Int(-1, std::numeric_limits<int32_t>::max()));
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::string CheckPart(const std::string& directory, const JsonValue& part) {
+  const std::string name = part.Get("path").String();
+  if (name.empty() || name.find('/') != std::string::npos || name == "..") {
+    part.Refuse("path is not a plain file name: " + name);
+  }
+  const std::string path = directory + "/" + name;
+  const auto expected = static_cast<uint64_t>(part.Get("size_bytes").Int(0, kMaxInt64));
+  const uint64_t size = File::OpenForRead(path).SizeBytes();
+  if (size != expected) {
+    ThrowBadPackage(name + ": " + std::to_string(size) + " bytes, " + std::to_string(expected) +
+                    " expected");
+  }
+  return path;
+}
+
+void ParseParts(const JsonValue& parts, Package* package) {
+  for (const JsonValue& part : parts.Items()) {
+    const std::string path = CheckPart(package->directory, part);
+    const std::string role = part.Get("role").String();
+    if (role == "library") package->library = path;
+    if (role == "cpu_twin") package->cpu_twin = path;
+  }
+  // Nothing offloaded: the library may be the twin itself, named once.
+  if (package->subgraph_count == 0) {
+    if (package->library.empty()) package->library = package->cpu_twin;
+    if (package->cpu_twin.empty()) package->cpu_twin = package->library;
+  }
+  if (package->library.empty()) parts.Refuse("no part has the role library");
+  if (package->cpu_twin.empty()) parts.Refuse("no part has the role cpu_twin");
+}
+
+Package ParseManifest(const std::string& directory) {
+  const JsonValue json = JsonValue::Parse(ReadText(directory + "/manifest.json"), "manifest.json");
+  if (json.Get("format").String() != "nnfarm.package") json.Refuse("not an nnfarm.package");
+  json.Get("format_version").Int(kFormatVersion, kFormatVersion);
+  Package package;
+  package.directory = directory;
+  package.entry = json.Get("entry").String();
+  package.inputs = ParseSpecs(json.Get("signature").Get("inputs"));
+  package.outputs = ParseSpecs(json.Get("signature").Get("outputs"));
+  if (package.outputs.empty()) json.Refuse("the model has no outputs");
+  package.subgraph_count = json.Get("subgraph_count").Int(0, kMaxInt64);
+  package.offloaded_count = json.Get("offloaded_count").Int(0, kMaxInt64);
+  package.operation_count = json.Get("operation_count").Int(0, kMaxInt64);
+  ParseParts(json.Get("parts"), &package);
+  return package;
+}
+
+}  // namespace
+
+Package Package::Load(const std::string& directory) {
+  try {
+    return ParseManifest(directory);
+  } catch (const tvm::ffi::Error& error) {
+    ThrowBadPackage(error.message());
+  }
+}
+
+const char* Package::PlannedEngine() const {
+  if (subgraph_count == 0) return "cpu";
+  return offloaded_count == operation_count ? "nnapi" : "mixed";
+}
+
+}  // namespace nnfarm

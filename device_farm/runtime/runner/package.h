@@ -1,0 +1,40 @@
+// A package folder: the manifest and the parts it names.
+#ifndef NNFARM_RUNNER_PACKAGE_H_
+#define NNFARM_RUNNER_PACKAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/element_type.h"
+
+namespace nnfarm {
+
+struct TensorSpec {
+  std::string name;
+  const ElementType* type;
+  std::vector<int64_t> shape;  // -1 where known only at run time
+};
+
+struct Package {
+  std::string directory;
+  std::string entry;
+  std::string library;   // path of model.so
+  std::string cpu_twin;  // path of model_cpu.so
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+  int64_t subgraph_count = 0;
+  int64_t offloaded_count = 0;
+  int64_t operation_count = 0;
+
+  // Reads manifest.json and checks that every part is there with its size.
+  // Throws RunnerError (bad package).
+  static Package Load(const std::string& directory);
+
+  // What computes when no fallback happens: nnapi, mixed or cpu.
+  const char* PlannedEngine() const;
+};
+
+}  // namespace nnfarm
+
+#endif  // NNFARM_RUNNER_PACKAGE_H_

@@ -1,0 +1,1 @@
+"""The NNAPI simulator: a libneuralnetworks.so for Linux, the accelerator of virtual phones."""

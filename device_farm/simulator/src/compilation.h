@@ -1,0 +1,42 @@
+// A model placed on devices.
+#ifndef DEVICE_FARM_SIMULATOR_SRC_COMPILATION_H_
+#define DEVICE_FARM_SIMULATOR_SRC_COMPILATION_H_
+
+#include <memory>
+#include <vector>
+
+#include "interpreter.h"
+#include "model.h"
+#include "profile.h"
+
+namespace nnsim {
+
+class Compilation {
+ public:
+  // `devices`: in order of preference; empty: all of the phone, the reference device last.
+  // `exact`: the caller named the devices, so there is no other to fall back to.
+  Compilation(std::shared_ptr<const Model> model, std::vector<const DeviceSpec*> devices,
+              bool exact);
+
+  // Gives each operation the first device that supports it.
+  Status Finish();
+
+  bool finished() const { return finished_; }
+  bool one_device() const { return exact_ && devices_.size() == 1; }
+  const Model& model() const { return *model_; }
+  const std::vector<const DeviceSpec*>& devices() const { return devices_; }
+  const std::vector<size_t>& placement() const { return placement_; }
+  const std::shared_ptr<BufferPool>& pool() const { return pool_; }
+
+ private:
+  std::shared_ptr<const Model> model_;
+  std::vector<const DeviceSpec*> devices_;
+  bool exact_;
+  bool finished_ = false;
+  std::vector<size_t> placement_;
+  std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
+};
+
+}  // namespace nnsim
+
+#endif  // DEVICE_FARM_SIMULATOR_SRC_COMPILATION_H_

@@ -1,0 +1,1 @@
+"""In what order things are done with a phone; knows protocols, no drivers."""

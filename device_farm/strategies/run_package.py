@@ -1,0 +1,166 @@
+"""Runs one package on one phone: push, run, collect, clean up."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_farm.protocols.device import (
+    CancelledError,
+    DeviceLostError,
+    DeviceProtocol,
+    DeviceTimeoutError,
+    ShellResult,
+    StorageFullError,
+    TransferError,
+)
+from device_farm.resources.bundles import RUNNER, RuntimeBundle
+from device_farm.strategies.condition import read_condition
+from device_farm.strategies.device_store import DeviceStore, StoredPart
+from device_farm.strategies.runner_events import MeasuredEvents, RunnerEvents
+from service.contracts.artifacts import Manifest
+from service.contracts.errors import NnfarmError
+from service.contracts.runs import DeviceCondition, MeasureOptions
+
+_CODE_BY_EXIT = {3: "run.bad_package", 7: "run.storage_full"}
+_SIGNALLED = 128
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_LOG_TAIL_CHARS = 16 * 1024
+_KILL_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class PackageRun:
+    """What to run: everything is on the agent's disk already."""
+
+    run_id: str
+    manifest: Manifest
+    parts: dict[str, StoredPart]
+    """By the name inside the package."""
+    inputs: StoredPart
+    bundle: RuntimeBundle
+    measure: MeasureOptions
+    folder: Path
+    """An empty folder of the agent's for this run's files."""
+
+
+@dataclass(frozen=True)
+class PackageResult:
+    """What a run that ended well gave."""
+
+    events: RunnerEvents
+    measured: MeasuredEvents
+    outputs: Path
+    before: DeviceCondition
+    after: DeviceCondition
+    log_tail: str
+
+
+class RunFailedError(NnfarmError):
+    """A run that failed on the device, with what the runner logged."""
+
+    def __init__(self, code: str, detail: str, log_tail: str) -> None:
+        super().__init__(code, detail)
+        self.log_tail = log_tail
+
+
+def run_package(
+    device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool]
+) -> PackageResult:
+    """Runs the package and brings its outputs back; leaves no run folder on the phone.
+
+    Raises:
+        NnfarmError: with a `run.*` code, see docs/reference/runner.md.
+        CancelledError: `cancelled` turned true.
+    """
+    _check_names(job)
+    try:
+        return _run(device, job, cancelled)
+    except DeviceLostError as error:
+        raise NnfarmError("run.device_lost", str(error)) from error
+    except DeviceTimeoutError as error:
+        raise NnfarmError("run.timeout", str(error)) from error
+    except StorageFullError as error:
+        raise NnfarmError("run.storage_full", str(error)) from error
+    except TransferError as error:
+        raise NnfarmError("run.failed", str(error)) from error
+
+
+def _run(device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool]) -> PackageResult:
+    store = DeviceStore(device)
+    bundle = store.put_bundle(job.bundle)
+    store.put_parts((*job.parts.values(), job.inputs))
+    manifest = job.folder / "manifest.json"
+    manifest.write_text(job.manifest.model_dump_json())
+    folder = store.make_run_folder(job.run_id, job.parts, manifest)
+    try:
+        command = _command(bundle, folder, store.path("parts", job.inputs.sha256), job.measure)
+        before = read_condition(device)
+        events, result = _start_runner(device, command, job.measure.timeout_s, cancelled)
+        after = read_condition(device)
+        log_tail = result.stderr[-_LOG_TAIL_CHARS:]
+        measured = _check_exit(result, events, log_tail)
+        outputs = job.folder / "outputs.safetensors"
+        device.pull(f"{folder}/outputs.safetensors", outputs)
+        return PackageResult(events, measured, outputs, before, after, log_tail)
+    finally:
+        # A phone that is gone keeps the folder; the next run there has another name.
+        with contextlib.suppress(DeviceLostError, DeviceTimeoutError, TransferError):
+            store.remove_run_folder(job.run_id)
+
+
+def _check_names(job: PackageRun) -> None:
+    for name in (job.run_id, *job.parts):
+        if not _PLAIN_NAME.fullmatch(name):
+            raise NnfarmError("run.bad_package", f"{name!r} is no plain file name")
+
+
+def _command(bundle: str, folder: str, inputs: str, measure: MeasureOptions) -> str:
+    arguments = [
+        f"{bundle}/{RUNNER}",
+        f"--package={folder}",
+        f"--inputs={inputs}",
+        f"--outputs={folder}/outputs.safetensors",
+        f"--warmup={measure.warmup_count}",
+        f"--iterations={measure.min_iterations}",
+        f"--min-duration-ms={measure.min_duration_ms}",
+        f"--max-iterations={measure.max_iterations}",
+    ]
+    spaced = (part for argument in arguments for part in argument.split("=", 1))
+    return f"cd {shlex.quote(folder)} && exec {shlex.join(spaced)}"
+
+
+def _start_runner(
+    device: DeviceProtocol, command: str, timeout_s: float, cancelled: Callable[[], bool]
+) -> tuple[RunnerEvents, ShellResult]:
+    events = RunnerEvents()
+    try:
+        result = device.run(command, timeout_s=timeout_s, on_line=events.feed, cancelled=cancelled)
+    except (DeviceTimeoutError, CancelledError):
+        # A real phone does not end a command because its connection was dropped.
+        if events.start is not None:
+            with contextlib.suppress(DeviceLostError, DeviceTimeoutError):
+                device.run(f"kill -9 {events.start.pid}", timeout_s=_KILL_TIMEOUT_S)
+        raise
+    return events, result
+
+
+def _check_exit(result: ShellResult, events: RunnerEvents, log_tail: str) -> MeasuredEvents:
+    """Raises the error of the runner's exit code, or of an end without the needed events."""
+    code = result.exit_code
+    if code == 0:
+        if measured := events.measured():
+            return measured
+        lines = f"; unreadable: {events.bad_lines[0]!r}" if events.bad_lines else ""
+        detail = f"The runner ended without all its events{lines}."
+        raise RunFailedError("run.failed", detail, log_tail)
+    if code > _SIGNALLED:
+        detail = f"Signal {code - _SIGNALLED} ended the runner."
+        raise RunFailedError("run.crashed", detail, log_tail)
+    words = events.error.detail if events.error else log_tail.strip()[-300:]
+    detail = f"The runner ended with code {code}: {words or 'it said nothing'}"
+    raise RunFailedError(_CODE_BY_EXIT.get(code, "run.failed"), detail, log_tail)

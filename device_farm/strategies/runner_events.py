@@ -1,0 +1,171 @@
+"""What nnfarm_runner prints, line by line; see docs/reference/runner.md."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from service.contracts.devices import Accelerator
+from service.contracts.runs import Fallback
+
+
+class StartEvent(BaseModel):
+    """The runner is up."""
+
+    event: Literal["start"]
+    runner: str
+    target: str
+    pid: int
+
+
+class NnapiEvent(BaseModel):
+    """NNAPI as the runner found it."""
+
+    event: Literal["nnapi"]
+    available: bool
+    feature_level: int
+    detail: str = ""
+    devices: tuple[Accelerator, ...] = ()
+
+
+class LoadedEvent(BaseModel):
+    """A library is loaded."""
+
+    event: Literal["loaded"]
+    library: str
+    load_us: float
+
+
+class SubgraphEvent(BaseModel):
+    """One NNAPI subgraph is compiled."""
+
+    event: Literal["subgraph"]
+    symbol: str
+    compile_us: float
+    operations: int
+    devices: tuple[str, ...] = ()
+
+
+class FallbackEvent(Fallback):
+    """The runner moved to the CPU twin."""
+
+    event: Literal["fallback"]
+
+
+class FirstRunEvent(BaseModel):
+    """The first inference is over."""
+
+    event: Literal["first_run"]
+    us: float
+
+
+class LatencyEvent(BaseModel):
+    """All measured inferences."""
+
+    event: Literal["latency"]
+    samples_us: tuple[float, ...]
+
+
+class OutputsEvent(BaseModel):
+    """The outputs are written."""
+
+    event: Literal["outputs"]
+    samples: int
+    file: str
+
+
+class MemoryEvent(BaseModel):
+    """Largest resident set of the runner."""
+
+    event: Literal["memory"]
+    peak_rss_bytes: int
+
+
+class EndEvent(BaseModel):
+    """All is done."""
+
+    event: Literal["end"]
+    engine: Literal["nnapi", "mixed", "cpu"]
+
+
+class ErrorEvent(BaseModel):
+    """Why the runner gives up."""
+
+    event: Literal["error"]
+    code: str
+    detail: str
+
+
+AnyEvent = Annotated[
+    StartEvent
+    | NnapiEvent
+    | LoadedEvent
+    | SubgraphEvent
+    | FallbackEvent
+    | FirstRunEvent
+    | LatencyEvent
+    | OutputsEvent
+    | MemoryEvent
+    | EndEvent
+    | ErrorEvent,
+    Field(discriminator="event"),
+]
+_ADAPTER: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+class MeasuredEvents(NamedTuple):
+    """What every run that ends well has said."""
+
+    loaded: LoadedEvent
+    first_run: FirstRunEvent
+    latency: LatencyEvent
+    outputs: OutputsEvent
+    end: EndEvent
+
+
+class RunnerEvents:
+    """Collects a run's events as they come. The last of a kind counts; some kinds are lists."""
+
+    def __init__(self) -> None:
+        self.start: StartEvent | None = None
+        self.nnapi: NnapiEvent | None = None
+        self.loaded: LoadedEvent | None = None
+        self.subgraphs: list[SubgraphEvent] = []
+        self.fallbacks: list[Fallback] = []
+        self.first_run: FirstRunEvent | None = None
+        self.latency: LatencyEvent | None = None
+        self.outputs: OutputsEvent | None = None
+        self.memory: MemoryEvent | None = None
+        self.end: EndEvent | None = None
+        self.error: ErrorEvent | None = None
+        self.bad_lines: list[str] = []
+
+    def feed(self, line: str) -> None:
+        """Takes one line of standard output.
+
+        A line that is no known event is kept in `bad_lines`: whoever needs the run's success
+        complains, but a crash may well cut a line and must be told as a crash.
+        """
+        if not line.strip():
+            return
+        try:
+            event = _ADAPTER.validate_python(json.loads(line), strict=False)
+        except (ValidationError, json.JSONDecodeError):
+            self.bad_lines.append(line)
+            return
+        if isinstance(event, SubgraphEvent):
+            self.subgraphs.append(event)
+        elif isinstance(event, FallbackEvent):
+            self.fallbacks.append(
+                Fallback(code=event.code, detail=event.detail, subgraph=event.subgraph)
+            )
+        else:
+            setattr(self, event.event, event)
+
+    def measured(self) -> MeasuredEvents | None:
+        """The events of a run that ended well; None while one of them is missing."""
+        if not (self.loaded and self.first_run and self.latency and self.outputs and self.end):
+            return None
+        return MeasuredEvents(self.loaded, self.first_run, self.latency, self.outputs, self.end)

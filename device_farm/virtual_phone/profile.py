@@ -1,0 +1,136 @@
+"""A virtual phone's profile: the TOML file, checked, and its form for the simulator."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+
+PROFILES_DIR = Path(__file__).parents[1] / "simulator" / "profiles"
+
+# The simulator's form separates fields by blanks, so names have none.
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+$")]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+class ProfileError(Exception):
+    """The profile is missing or not valid; the message says what to mend."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class NnapiDeviceType(StrEnum):
+    """ANeuralNetworksDevice types."""
+
+    OTHER = "other"
+    CPU = "cpu"
+    GPU = "gpu"
+    ACCELERATOR = "accelerator"
+
+
+class NnapiDevice(_Table):
+    """One NNAPI device; the CPU reference device is always there and needs no entry."""
+
+    name: Word
+    type: NnapiDeviceType
+    version: Word
+    feature_level: int = Field(ge=MIN_FEATURE_LEVEL, le=MAX_FEATURE_LEVEL)
+    deny_operations: tuple[Word, ...] = ()
+
+
+class LatencyModel(_Table):
+    """Modelled speed of the accelerator; 0 leaves a term out."""
+
+    per_execution_us: NonNegative = 0
+    per_operation_us: NonNegative = 0
+    macs_per_us: NonNegative = 0
+    bytes_per_us: NonNegative = 0
+
+
+class Battery(_Table):
+    """What `dumpsys battery` answers."""
+
+    percent: int = Field(ge=0, le=100)
+    charging: bool
+    temperature_c: float
+
+
+class PhoneProfile(_Table):
+    """See docs/reference/virtual-phone.md."""
+
+    name: Word
+    description: str
+    abi: Abi
+    sdk_level: int = Field(ge=27, description="NNAPI came with API level 27")
+    feature_level: int = Field(ge=0, le=MAX_FEATURE_LEVEL)
+    device: tuple[NnapiDevice, ...] = ()
+    latency: LatencyModel = LatencyModel()
+    battery: Battery
+
+    def render(self) -> str:
+        """The file the simulator reads, one statement a line."""
+        lines = [f"feature_level {self.feature_level}"]
+        for device in self.device:
+            lines.append(
+                f"device {device.name} {device.type} {device.version} {device.feature_level}"
+            )
+            lines += [f"deny {device.name} {operation}" for operation in device.deny_operations]
+        for term, value in self.latency.model_dump().items():
+            lines.append(f"latency {term} {value:g}")
+        return "\n".join(lines) + "\n"
+
+
+def load_profile(path: Path) -> PhoneProfile:
+    """Reads and checks one profile.
+
+    Raises:
+        ProfileError: no such file, not TOML, an unknown key, or a value out of range.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: not TOML: {error}") from error
+    try:
+        profile = PhoneProfile.model_validate(table)
+    except ValidationError as error:
+        raise ProfileError(f"{path}: {_sentences(error)}") from error
+    if profile.abi is Abi.ARMEABI_V7A:
+        raise ProfileError(f"{path}: abi: virtual phones are x86_64 or arm64-v8a")
+    if profile.feature_level == 0 and profile.device:
+        raise ProfileError(f"{path}: device: a phone without NNAPI (feature_level 0) has none")
+    return profile
+
+
+def find_profile(name: str) -> PhoneProfile:
+    """A shipped profile by its name, or any other by the path of its file.
+
+    Raises:
+        ProfileError: see `load_profile`; for an unknown name it lists those there are.
+    """
+    if name.endswith(".toml"):
+        return load_profile(Path(name))
+    if name not in profile_names():
+        raise ProfileError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
+    return load_profile(PROFILES_DIR / f"{name}.toml")
+
+
+def profile_names() -> tuple[str, ...]:
+    """Names of the shipped profiles, sorted."""
+    return tuple(sorted(path.stem for path in PROFILES_DIR.glob("*.toml")))
+
+
+def _sentences(error: ValidationError) -> str:
+    def sentence(location: tuple[int | str, ...], kind: str, message: str) -> str:
+        key = ".".join(str(part) for part in location)
+        return f"{key}: unknown key" if kind == "extra_forbidden" else f"{key}: {message}"
+
+    return "; ".join(sentence(e["loc"], e["type"], e["msg"]) for e in error.errors())

@@ -1,0 +1,36 @@
+"""All routes of the service."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from service import health
+from service.http_errors import PROBLEM_RESPONSES
+from service.resources.artifacts import routes as artifacts
+from service.resources.blobs import routes as blobs
+from service.resources.compilations import routes as compilations
+from service.resources.compilations import worker_routes as workers
+from service.resources.datasets import routes as datasets
+from service.resources.devices import routes as devices
+from service.resources.models import routes as models
+from service.resources.runs import routes as runs
+
+
+def make_router() -> APIRouter:
+    """The whole API; the page's files are not part of it."""
+    router = APIRouter(responses=PROBLEM_RESPONSES)
+    for part in (
+        models.router,
+        datasets.router,
+        compilations.router,
+        artifacts.router,
+        devices.router,
+        runs.router,
+        workers.router,
+        blobs.router,
+        devices.agent_router,
+        runs.agent_router,
+        health.router,
+    ):
+        router.include_router(part)
+    return router

@@ -1,0 +1,227 @@
+"""The `nnfarm` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+from typer.exceptions import TyperException
+
+from service.client.compiling import CompileCommand, show_results
+from service.client.http import Client
+from service.client.messages import CompilationId, RunOn
+from service.client.results import EXIT_CODE_HELP, ExitCode, Thresholds, exit_code_of
+from service.client.tables import device_table, model_table, operation_table
+from service.client.terminal import Terminal
+from service.contracts.errors import NnfarmError
+from service.contracts.targets import Abi
+
+app = typer.Typer(
+    name="nnfarm",
+    help=f"Compile models for NNAPI and run them on the farm's phones.\n\n{EXIT_CODE_HELP}",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the global options decide."""
+
+    url: str
+    token: str | None
+    terminal: Terminal
+
+    def client(self) -> Client:
+        """A client of the chosen service."""
+        return Client(self.url, self.token)
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    url: Annotated[
+        str, typer.Option(envvar="NNFARM_URL", help="The service.")
+    ] = "http://127.0.0.1:8000",
+    token: Annotated[
+        str | None, typer.Option(envvar="NNFARM_TOKEN", help="API token, where one is needed.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON on standard output and nothing else there.")
+    ] = False,
+) -> None:
+    context.obj = Session(url, token, Terminal(as_json))
+
+
+@app.command(name="compile", epilog=EXIT_CODE_HELP)
+def compile_model(
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(help="An ONNX file.", exists=True, dir_okay=False)],
+    levels: Annotated[
+        str, typer.Option(help="NNAPI feature levels, comma separated.")
+    ] = "1,2,3,4,7",
+    abi: Annotated[
+        str, typer.Option(help=f"Comma separated, of {', '.join(Abi)}.")
+    ] = Abi.ARM64_V8A.value,
+    run_on: Annotated[
+        str, typer.Option(help="none, any, all, or device ids, comma separated.")
+    ] = "none",
+    dataset: Annotated[
+        Path | None, typer.Option(help="Evaluation set (.npz).", exists=True, dir_okay=False)
+    ] = None,
+    exclude_op: Annotated[
+        list[str] | None, typer.Option(help="Keep this operation type on the CPU; repeatable.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait for the artifacts and their runs.")
+    ] = True,
+    output: Annotated[
+        Path | None, typer.Option(help="Save the packages in this folder.", file_okay=False)
+    ] = None,
+    min_agreement: Annotated[
+        float | None,
+        typer.Option(help="Least share of samples with the original's top-1.", min=0, max=1),
+    ] = None,
+    max_error: Annotated[
+        float | None, typer.Option(help="Largest absolute error of an output.", min=0)
+    ] = None,
+) -> None:
+    """Compile a model, run the artifacts, show what came out."""
+    session: Session = context.obj
+    thresholds = Thresholds(min_agreement, max_error)
+    targets = _run_on(run_on)
+    if not wait and (output or thresholds.are_set):
+        raise typer.BadParameter("--output and thresholds need the results: not with --no-wait")
+    if thresholds.are_set and targets == "none":
+        raise typer.BadParameter("thresholds need a run: give --run-on")
+    command = CompileCommand(
+        model=model,
+        levels=tuple(_int(level) for level in _split(levels)),
+        abis=tuple(_abi(name) for name in _split(abi)),
+        run_on=targets,
+        dataset=dataset,
+        exclude_ops=tuple(exclude_op or ()),
+    )
+    with session.client() as client:
+        compilation = command.start(client, session.terminal)
+        if not wait:
+            content = compilation.model_dump(mode="json")
+            session.terminal.show(content, f"{compilation.id} {compilation.status.value}")
+            return
+        done = command.wait(client, session.terminal, compilation)
+        raise typer.Exit(show_results(client, session.terminal, done, output, thresholds))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    compilation_id: Annotated[str, typer.Argument(help="Id of a compilation (cmp_...).")],
+    ops: Annotated[
+        bool, typer.Option("--ops", help="Every operation: where it runs, and why.")
+    ] = False,
+) -> None:
+    """Show a compilation's artifacts and runs."""
+    session: Session = context.obj
+    with session.client() as client:
+        compilation = client.compilation(CompilationId(compilation_id))
+        if not ops:
+            raise typer.Exit(show_results(client, session.terminal, compilation, None))
+        reports = [client.explanation(client.artifact(ref.id)) for ref in compilation.artifacts]
+        content = {"reports": [report.model_dump(mode="json") for report in reports]}
+        session.terminal.show(content, *map(operation_table, reports))
+
+
+@app.command()
+def download(
+    context: typer.Context,
+    compilation_id: Annotated[str, typer.Argument(help="Id of a compilation (cmp_...).")],
+    output: Annotated[Path, typer.Option(help="Folder for the packages.", file_okay=False)],
+) -> None:
+    """Save a compilation's packages."""
+    session: Session = context.obj
+    with session.client() as client:
+        compilation = client.compilation(CompilationId(compilation_id))
+        raise typer.Exit(show_results(client, session.terminal, compilation, output))
+
+
+@app.command()
+def devices(context: typer.Context) -> None:
+    """Show the farm's phones."""
+    session: Session = context.obj
+    with session.client() as client:
+        found = client.devices()
+    content = {"devices": [device.model_dump(mode="json") for device in found]}
+    session.terminal.show(content, device_table(found))
+
+
+@app.command()
+def models(context: typer.Context) -> None:
+    """Show the models that were uploaded."""
+    session: Session = context.obj
+    with session.client() as client:
+        found = client.models()
+    content = {"models": [model.model_dump(mode="json") for model in found]}
+    session.terminal.show(content, model_table(found))
+
+
+def _split(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"--levels: {text!r} is not a number") from None
+
+
+def _abi(text: str) -> Abi:
+    try:
+        return Abi(text)
+    except ValueError:
+        raise typer.BadParameter(f"--abi: {text!r} is not one of {', '.join(Abi)}") from None
+
+
+def _run_on(text: str) -> RunOn:
+    match text:
+        case "none" | "any" | "all":
+            return text
+    ids = tuple(_split(text))
+    if not ids:
+        raise typer.BadParameter("--run-on: give none, any, all or device ids")
+    return ids
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command; errors become one line and an exit code."""
+    # Typer has not parsed anything yet where its own errors come from.
+    terminal = Terminal("--json" in arguments)
+    try:
+        return app(list(arguments), standalone_mode=False) or ExitCode.OK
+    except NnfarmError as error:
+        terminal.fail(error)
+        return exit_code_of(error)
+    except TyperException as error:
+        terminal.fail(NnfarmError("request.invalid", error.format_message()))
+        return ExitCode.USAGE
+    except ValidationError as error:
+        terminal.fail(NnfarmError("request.invalid", error.errors()[0]["msg"]))
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        terminal.say("stopped; the compilation goes on, see nnfarm show")
+        return 130
+
+
+def main() -> None:
+    """Entry point of the `nnfarm` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What the client reads from and sends to the public API.
+
+Reading is tolerant: unknown fields are ignored, so an older client works with a newer service. The
+full description of every resource is the service's OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NewType
+
+from pydantic import BaseModel, ConfigDict
+
+from service.contracts.artifacts import ExplanationReport, Manifest
+from service.contracts.devices import DeviceDescription, DeviceState
+from service.contracts.errors import Problem
+from service.contracts.jobs import CompilationStatus, CompileOptions
+from service.contracts.runs import RunMeasurement, RunStatus
+from service.contracts.targets import Abi
+from service.contracts.tensors import ModelSignature
+
+ModelId = NewType("ModelId", str)
+DatasetId = NewType("DatasetId", str)
+CompilationId = NewType("CompilationId", str)
+ArtifactId = NewType("ArtifactId", str)
+DeviceId = NewType("DeviceId", str)
+RunId = NewType("RunId", str)
+
+RunOn = Literal["none", "any", "all"] | tuple[str, ...]
+"""Which devices run the artifacts: none, one each, every compatible one, or these ids."""
+
+FINAL_COMPILATION = frozenset({CompilationStatus.SUCCEEDED, CompilationStatus.FAILED})
+FINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.SKIPPED})
+
+
+class _Resource(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Model(_Resource):
+    """An uploaded model."""
+
+    id: ModelId
+    name: str
+    format: str
+    sha256: str
+    size_bytes: int
+    signature: ModelSignature
+    created_at: str
+
+
+class Dataset(_Resource):
+    """An uploaded evaluation set."""
+
+    id: DatasetId
+    sha256: str
+    size_bytes: int
+    sample_count: int
+    has_labels: bool
+
+
+class CompilationRequest(BaseModel):
+    """Body of `POST /v1/compilations`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model_id: ModelId
+    levels: tuple[int, ...]
+    abis: tuple[Abi, ...] = (Abi.ARM64_V8A,)
+    dataset_id: DatasetId | None = None
+    options: CompileOptions = CompileOptions()
+    run_on: RunOn = "none"
+
+
+class ArtifactRef(_Resource):
+    """An artifact as listed with its compilation."""
+
+    id: ArtifactId
+
+
+class Compilation(_Resource):
+    """A compile request and how far it is."""
+
+    id: CompilationId
+    status: CompilationStatus
+    stage: str | None = None
+    done: int = 0
+    total: int = 0
+    error: Problem | None = None
+    cached: bool = False
+    artifacts: tuple[ArtifactRef, ...] = ()
+
+
+class Artifact(_Resource):
+    """One built target."""
+
+    id: ArtifactId
+    compilation_id: CompilationId
+    feature_level: int
+    abi: Abi
+    manifest: Manifest
+    size_bytes: int
+
+
+class Device(_Resource):
+    """A phone of the farm."""
+
+    id: DeviceId
+    state: DeviceState
+    description: DeviceDescription
+    last_seen_at: str | None = None
+    agent_name: str = ""
+
+
+class RunDevice(_Resource):
+    """The phone of a run, as listed with it."""
+
+    id: DeviceId
+    name: str
+
+
+class Run(_Resource):
+    """One artifact on one device."""
+
+    id: RunId
+    artifact_id: ArtifactId
+    device: RunDevice | None = None
+    status: RunStatus
+    attempt: int = 0
+    measurement: RunMeasurement | None = None
+    error: Problem | None = None
+
+
+class Event(_Resource):
+    """One server-sent event of a compilation; `id` is its sequence number."""
+
+    id: str
+    kind: str
+    data: dict[str, Any]
+
+
+class Result(_Resource):
+    """One line of the result table: an artifact, and a run of it where there is one."""
+
+    artifact: Artifact
+    run: Run | None = None
+
+
+class Explanation(_Resource):
+    """The operation report of an artifact."""
+
+    artifact: Artifact
+    report: ExplanationReport

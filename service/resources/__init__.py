@@ -1,0 +1,1 @@
+"""One package a noun, each with its own layers."""

@@ -1,0 +1,1 @@
+"""Artifacts and their packages."""

@@ -1,0 +1,1 @@
+"""Content-addressed blobs for workers and agents."""

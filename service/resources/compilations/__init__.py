@@ -1,0 +1,1 @@
+"""Compilations: requests of people and jobs of workers."""

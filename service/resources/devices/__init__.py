@@ -1,0 +1,1 @@
+"""Devices as agents announce them."""

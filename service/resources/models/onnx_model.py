@@ -1,0 +1,156 @@
+"""What an ONNX file must keep to be worth a worker's time; imported only by the inspection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, defs
+
+from service.contracts.errors import NnfarmError
+from service.contracts.tensors import ModelSignature
+from service.resources.models.onnx_order import check_order
+from service.resources.models.onnx_tensors import check_dims, signature_of
+
+MIN_OPSET = 7
+"""Older opsets have other broadcasting rules; converting is the user's business."""
+
+_DEFAULT_DOMAIN = ("", "ai.onnx")
+
+
+def inspect_onnx(path: Path) -> ModelSignature:
+    """Check a model file and give its signature; the cheap and telling checks come first.
+
+    Raises:
+        NnfarmError: a ``model.*`` code.
+    """
+    model = _load(path)
+    _check_opset(model)
+    for graph in (model.graph, *(_body(function) for function in model.functions)):
+        for inner in _graphs(graph):
+            _check_external_data(inner)
+            check_dims(inner)
+    _check_operations(model)
+    check_order(model.graph)
+    signature = signature_of(model)
+    _check_rest(model)
+    return signature
+
+
+def _load(path: Path) -> ModelProto:
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except DecodeError as error:
+        raise NnfarmError(
+            "model.unreadable", "The file is damaged, truncated or no ONNX model at all."
+        ) from error
+    if not model.HasField("graph") or not model.ir_version:
+        raise NnfarmError("model.unreadable", "The file holds no ONNX graph.")
+    return model
+
+
+def _check_opset(model: ModelProto) -> None:
+    newest = defs.onnx_opset_version()
+    versions = [entry.version for entry in model.opset_import if entry.domain in _DEFAULT_DOMAIN]
+    if not versions:
+        raise NnfarmError("model.invalid", "The model does not say which opset it uses.")
+    for version in versions:
+        if not MIN_OPSET <= version <= newest:
+            raise NnfarmError(
+                "model.unsupported_opset",
+                f"The model uses opset {version}; {MIN_OPSET} to {newest} are supported.",
+                opset=version,
+                min_opset=MIN_OPSET,
+                max_opset=newest,
+            )
+
+
+def _check_operations(model: ModelProto) -> None:
+    functions = {(function.domain, function.name) for function in model.functions}
+    bodies = [(model.graph, model.opset_import)]
+    bodies += [(_body(function), function.opset_import) for function in model.functions]
+    for body, imports in bodies:
+        opsets = {entry.domain: entry.version for entry in imports}
+        for graph in _graphs(body):
+            for node in graph.node:
+                _check_operation(node, opsets, functions)
+
+
+def _check_operation(
+    node: NodeProto, opsets: dict[str, int], functions: set[tuple[str, str]]
+) -> None:
+    if (node.domain, node.op_type) in functions:
+        return
+    domain = "" if node.domain in _DEFAULT_DOMAIN else node.domain
+    version = opsets.get(domain, opsets.get("ai.onnx") if domain == "" else None)
+    if version is not None and defs.has(node.op_type, version, domain):
+        return
+    full_name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    where = f"opset {version}" if version is not None else "any opset the model imports"
+    raise NnfarmError(
+        "model.unknown_operation",
+        f"Operation {full_name} (node {node.name!r}) is not known in {where}.",
+        operation=full_name,
+        node=node.name,
+    )
+
+
+def _check_external_data(graph: GraphProto) -> None:
+    for tensor in _tensors(graph):
+        if tensor.data_location != TensorProto.EXTERNAL:
+            continue
+        location = next((item.value for item in tensor.external_data if item.key == "location"), "")
+        path = PurePosixPath(location.replace("\\", "/"))
+        if path.is_absolute() or ".." in path.parts or ":" in location:
+            raise NnfarmError(
+                "model.external_data_escapes",
+                f"Tensor {tensor.name!r} wants its data from {location!r}, outside the model.",
+                tensor=tensor.name,
+                location=location,
+            )
+        raise NnfarmError(
+            "model.external_data_missing",
+            f"Tensor {tensor.name!r} has its data in another file, {location!r}: upload the model "
+            "as one file.",
+            tensor=tensor.name,
+            location=location,
+        )
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield sparse.values
+        yield sparse.indices
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def _body(function: FunctionProto) -> GraphProto:
+    """The nodes of a model's own function as a graph, to be checked like one."""
+    return GraphProto(node=function.node)
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """The graph and all graphs inside its nodes."""
+    waiting = [graph]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        for node in current.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    waiting.append(attribute.g)
+                waiting.extend(attribute.graphs)
+
+
+def _check_rest(model: ModelProto) -> None:
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise NnfarmError("model.invalid", f"The ONNX checker says: {error}") from error

@@ -1,0 +1,1 @@
+"""Runs of artifacts on devices, and the leases agents hold."""

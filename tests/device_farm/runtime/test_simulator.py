@@ -1,0 +1,139 @@
+"""The player over the farm's own simulator: a small network, every kind of constant."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from device_farm.simulator import build as simulator
+
+Json = dict[str, Any]
+
+FLOAT, INT32 = 3, 4
+IMAGE, CLASSES = (1, 6, 6, 3), 5
+RELU6, NO_ACTIVATION = 3, 0
+
+
+class Encoder:
+    """Writes an encoded model by hand, large constants into a weights file."""
+
+    def __init__(self) -> None:
+        self.weights = b""
+        self.operands: list[Json] = []
+        self.operations: list[Json] = []
+
+    def tensor(self, *dims: int) -> int:
+        return self._add({"type": FLOAT, "dims": list(dims)})
+
+    def constant(self, value: np.ndarray[Any, Any]) -> int:
+        data = value.tobytes()
+        entry: Json = {"type": FLOAT, "dims": list(value.shape)}
+        if len(data) <= 128:
+            return self._add({**entry, "data": base64.b64encode(data).decode()})
+        self.weights += bytes(-len(self.weights) % 64)
+        entry |= {"offset": len(self.weights), "size": len(data)}
+        self.weights += data
+        return self._add(entry)
+
+    def scalar(self, value: int) -> int:
+        data = base64.b64encode(np.int32(value).tobytes()).decode()
+        return self._add({"type": 1, "dims": [], "data": data})
+
+    def shape(self, *values: int) -> int:
+        data = base64.b64encode(np.array(values, np.int32).tobytes()).decode()
+        return self._add({"type": INT32, "dims": [len(values)], "data": data})
+
+    def operation(self, code: int, name: str, inputs: list[int], output: int) -> None:
+        self.operations.append({"code": code, "name": name, "inputs": inputs, "outputs": [output]})
+
+    def document(self, symbol: str, inputs: list[int], outputs: list[int]) -> Json:
+        return {
+            "format": "nnfarm.nnapi",
+            "version": 1,
+            "symbol": symbol,
+            "level": 1,
+            "relaxed": False,
+            "weights": {"file": "weights.bin", "size": len(self.weights), "sha256": "0" * 64},
+            "operands": self.operands,
+            "operations": self.operations,
+            "inputs": inputs,
+            "outputs": outputs,
+        }
+
+    def _add(self, entry: Json) -> int:
+        self.operands.append(entry)
+        return len(self.operands) - 1
+
+
+@pytest.fixture(scope="module")
+def parameters() -> dict[str, np.ndarray[Any, Any]]:
+    source = np.random.default_rng(3)
+    shapes = {"filter": (4, 3, 3, 3), "bias": (4,), "matrix": (CLASSES, 64), "offset": (CLASSES,)}
+    return {name: source.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def encode(parameters: dict[str, np.ndarray[Any, Any]]) -> tuple[Json, bytes]:
+    """CONV_2D (valid, stride 1) with bias and RELU6, RESHAPE, FULLY_CONNECTED."""
+    encoder = Encoder()
+    image, maps = encoder.tensor(*IMAGE), encoder.tensor(1, 4, 4, 4)
+    flat, scores = encoder.tensor(1, 64), encoder.tensor(1, CLASSES)
+    weights = [encoder.constant(parameters["filter"]), encoder.constant(parameters["bias"])]
+    # Implicit padding: scheme VALID, strides, activation.
+    settings = [encoder.scalar(value) for value in (2, 1, 1, RELU6)]
+    encoder.operation(3, "CONV_2D", [image, *weights, *settings], maps)
+    encoder.operation(22, "RESHAPE", [maps, encoder.shape(1, 64)], flat)
+    dense = [encoder.constant(parameters["matrix"]), encoder.constant(parameters["offset"])]
+    none = encoder.scalar(NO_ACTIVATION)
+    encoder.operation(9, "FULLY_CONNECTED", [flat, *dense, none], scores)
+    return encoder.document("nnfarm_nnapi_0", [image], [scores]), encoder.weights
+
+
+def reference(parameters: dict[str, np.ndarray[Any, Any]], image: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(0, 1))
+    maps = np.einsum("hwcij,oijc->hwo", windows, parameters["filter"]) + parameters["bias"]
+    return parameters["matrix"] @ np.clip(maps, 0, 6).reshape(-1) + parameters["offset"]
+
+
+@pytest.fixture(scope="module")
+def simulator_library() -> Path:
+    return simulator.build_simulator("linux-x86_64")
+
+
+@pytest.fixture
+def network(make_package: Any, parameters: dict[str, np.ndarray[Any, Any]]) -> Path:
+    document, weights = encode(parameters)
+    folder: Path = make_package(document, weights, (IMAGE, (1, CLASSES))).folder
+    return folder
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4, 5, 8])
+def test_a_network_is_right_at_every_level(
+    run: Any,
+    network: Path,
+    simulator_library: Path,
+    parameters: dict[str, np.ndarray[Any, Any]],
+    tmp_path: Path,
+    level: int,
+) -> None:
+    profile = tmp_path / "profile"
+    profile.write_text(f"feature_level {level}\ndevice sim-npu accelerator 1.0 {level}\n")
+    images = np.random.default_rng(level).normal(size=(4, *IMAGE)).astype(np.float32)
+    save_file({"x": images}, tmp_path / "in.safetensors")
+    result = run(
+        *("--package", network, "--nnapi-library", simulator_library, "--mode", "nnapi"),
+        *("--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors"),
+        NNFARM_SIM_PROFILE=str(profile),
+    )
+    assert result.exit_code == 0, json.dumps(result.events) + result.log
+    assert result.one("nnapi")["feature_level"] == level
+    assert result.one("subgraph")["devices"] == (["sim-npu"] if level >= 3 else [])
+    scores = load_file(tmp_path / "out.safetensors")["sum"]
+    for image, score in zip(images, scores, strict=True):
+        expected = reference(parameters, image[0])
+        np.testing.assert_allclose(score[0], expected, rtol=1e-4, atol=1e-4)
