@@ -32,4 +32,6 @@ def player_library() -> Path:
 @pytest.fixture(scope="session")
 def simulator_dir() -> Path:
     """Folder of the simulator's libneuralnetworks.so for this machine."""
-    return _built(BUILD / "simulator" / f"linux-{platform.machine()}" / "libneuralnetworks.so").parent
+    return _built(
+        BUILD / "simulator" / f"linux-{platform.machine()}" / "libneuralnetworks.so"
+    ).parent

@@ -115,7 +115,8 @@ def compile_model(
             session.terminal.show(content, f"{compilation.id} {compilation.status.value}")
             return
         done = command.wait(client, session.terminal, compilation)
-        raise typer.Exit(show_results(client, session.terminal, done, output, thresholds))
+        earlier = compilation.finished_runs()
+        raise typer.Exit(show_results(client, session.terminal, done, output, thresholds, earlier))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from service.client.messages import (
     Compilation,
     CompilationRequest,
     Result,
+    RunId,
     RunOn,
 )
 from service.client.results import (
@@ -91,8 +93,13 @@ def show_results(
     compilation: Compilation,
     folder: Path | None,
     thresholds: Thresholds | None = None,
+    earlier_runs: Set[RunId] = frozenset(),
 ) -> ExitCode:
-    """Show a compilation as it is, save its packages where a folder is given, and judge it."""
+    """Show a compilation as it is, save its packages where a folder is given, and judge it.
+
+    A request that was built before has runs of its own: `earlier_runs` are not shown again, and an
+    old failure is not held against it.
+    """
     if compilation.status not in FINAL_COMPILATION:
         state = f"{compilation.status.value}, {compilation.done} of {compilation.total} steps"
         terminal.show(compilation.model_dump(mode="json"), f"{compilation.id}: {state}")
@@ -103,7 +110,7 @@ def show_results(
         terminal.show(compilation.model_dump(mode="json"))
         terminal.say(f"error: the compilation failed: {reason}")
         return ExitCode.FAILED
-    results = client.results(compilation.id)
+    results = client.results(compilation.id, without=earlier_runs)
     paths = save_packages(client, terminal, results, folder) if folder else {}
     violations = thresholds.violations(results) if thresholds else []
     content = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,6 +28,7 @@ from service.client.messages import (
     ModelId,
     Result,
     Run,
+    RunId,
 )
 from service.client.sse import parse_events
 from service.client.transfer import (
@@ -125,12 +126,20 @@ class Client:
         answer = self._connection.json("GET", f"/v1/artifacts/{artifact.id}/report")
         return Explanation(artifact=artifact, report=_parse(ExplanationReport, answer))
 
-    def results(self, compilation_id: CompilationId) -> list[Result]:
-        """A compilation's artifacts with their runs, by ABI, level and device."""
+    def results(
+        self, compilation_id: CompilationId, without: Set[RunId] = frozenset()
+    ) -> list[Result]:
+        """A compilation's artifacts with their runs, by ABI, level and device.
+
+        Args:
+            compilation_id: whose results.
+            without: runs to leave out, for example those of an earlier request for the same.
+        """
         compilation = self.compilation(compilation_id)
         runs: dict[ArtifactId, list[Run]] = {}
         for run in self.runs(compilation_id):
-            runs.setdefault(run.artifact_id, []).append(run)
+            if run.id not in without:
+                runs.setdefault(run.artifact_id, []).append(run)
         artifacts = [self.artifact(ref.id) for ref in compilation.artifacts]
         artifacts.sort(key=lambda artifact: (artifact.abi, artifact.feature_level))
         results = list[Result]()

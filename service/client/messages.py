@@ -77,6 +77,13 @@ class ArtifactRef(_Resource):
     id: ArtifactId
 
 
+class RunRef(_Resource):
+    """A run as listed with its compilation."""
+
+    id: RunId
+    status: RunStatus
+
+
 class Compilation(_Resource):
     """A compile request and how far it is."""
 
@@ -88,6 +95,11 @@ class Compilation(_Resource):
     error: Problem | None = None
     cached: bool = False
     artifacts: tuple[ArtifactRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+
+    def finished_runs(self) -> frozenset[RunId]:
+        """Runs that are over; in the answer to a request these are an earlier request's."""
+        return frozenset(run.id for run in self.runs if run.status in FINAL_RUN)
 
 
 class Artifact(_Resource):

@@ -26,5 +26,6 @@ def run_demo(url: str, output: Path) -> ExitCode:
     terminal = Terminal()
     with Client(url) as client:
         compilation = DEMO_COMMAND.start(client, terminal)
+        earlier = compilation.finished_runs()
         compilation = DEMO_COMMAND.wait(client, terminal, compilation)
-        return show_results(client, terminal, compilation, output)
+        return show_results(client, terminal, compilation, output, earlier_runs=earlier)

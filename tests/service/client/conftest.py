@@ -88,6 +88,7 @@ class FarmApp:
         self.failure: dict[str, Any] | None = None
         self.run_error: dict[str, Any] | None = None
         self.run_status = "succeeded"
+        self.earlier_runs: list[dict[str, Any]] = []
         self.agreement = 1.0
         self.max_abs_error = 1e-5
         self.package_library = LIBRARY
@@ -115,6 +116,7 @@ class FarmApp:
             "total": 3,
             "error": self.failure,
             "artifacts": [] if self.failure else artifacts,
+            "runs": [{"id": run["id"], "status": run["status"]} for run in self.earlier_runs],
             "a_field_of_the_future": True,
         }
 
@@ -207,7 +209,7 @@ class FarmApp:
         return StreamingResponse(self.stream(int(last_id or 0)), media_type="text/event-stream")
 
     async def _list_runs(self) -> dict[str, Any]:
-        items = [self.run(level, abi) for level, abi in self.levels]
+        items = [self.run(level, abi) for level, abi in self.levels] + self.earlier_runs
         return {"items": items if self.is_final else [], "next_cursor": None}
 
     async def _get_package(self, level: int, abi: str) -> Response:

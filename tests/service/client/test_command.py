@@ -85,6 +85,15 @@ def test_a_failed_run_is_exit_1(nnfarm: Nnfarm, farm: Any, model: Path, capsys: 
     assert "failed: SIGSEGV (run.crashed)" in capsys.readouterr().err
 
 
+def test_a_failed_run_of_an_earlier_request_is_not_held_against_this_one(
+    nnfarm: Nnfarm, farm: Any, model: Path, capsys: Capture
+) -> None:
+    farm.earlier_runs = [farm.run(4, "arm64-v8a") | {"id": "run_old", "status": "failed"}]
+    assert nnfarm("--json", "compile", model, "--levels", "4", "--run-on", "any") == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert [result["run"]["id"] for result in results] == ["run_4.arm64-v8a"]
+
+
 def test_a_skipped_run_is_told_and_no_failure(
     nnfarm: Nnfarm, farm: Any, model: Path, capsys: Capture
 ) -> None:

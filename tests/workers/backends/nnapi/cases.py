@@ -50,10 +50,13 @@ def _unary() -> list[Case]:
         Case(op.lower(), single(op, {"x": [2, 5]}), (names.get(op, op.upper()),), levels.get(op, 3))
         for op in ("Relu", "Sigmoid", "Tanh", "Floor", "Exp", "Abs", "Neg")
     ]
-    roots = [Case(op.lower(), single(op, {"x": [2, 5]}), (op.upper(),), 3, positive=True)
-             for op in ("Log", "Sqrt")]
-    cast = single("Cast", {"x": [2, 5]}, output_types={"y": TensorProto.INT32},
-                  to=TensorProto.INT32)
+    roots = [
+        Case(op.lower(), single(op, {"x": [2, 5]}), (op.upper(),), 3, positive=True)
+        for op in ("Log", "Sqrt")
+    ]
+    cast = single(
+        "Cast", {"x": [2, 5]}, output_types={"y": TensorProto.INT32}, to=TensorProto.INT32
+    )
     return [*cases, *roots, Case("cast_int32", cast, ("CAST",), 3)]
 
 
@@ -62,16 +65,25 @@ def _binary() -> list[Case]:
     cases = [
         Case(op.lower(), single(op, IMAGE, bias), (name,), level)
         for op, name, level in (
-            ("Add", "ADD", 1), ("Mul", "MUL", 1), ("Sub", "SUB", 2), ("Div", "DIV", 2),
-            ("Min", "MINIMUM", 3), ("Max", "MAXIMUM", 3),
+            ("Add", "ADD", 1),
+            ("Mul", "MUL", 1),
+            ("Sub", "SUB", 2),
+            ("Div", "DIV", 2),
+            ("Min", "MINIMUM", 3),
+            ("Max", "MAXIMUM", 3),
         )
     ]
     power = single("Pow", {"x": [2, 5]}, {"c": np.full(5, 2.5, np.float32)})
     scalar = single("Mul", {"x": [2, 5]}, {"c": np.float32(3)})
     two = {"x": [2, 3, 4], "z": [3, 1]}
     relu = make_model(
-        [helper.make_node("Add", ["x", "z"], ["s"], name="add"),
-         helper.make_node("Relu", ["s"], ["y"], name="relu")], two, ["y"])
+        [
+            helper.make_node("Add", ["x", "z"], ["s"], name="add"),
+            helper.make_node("Relu", ["s"], ["y"], name="relu"),
+        ],
+        two,
+        ["y"],
+    )
     return [
         *cases,
         Case("pow", power, ("POW",), 3, positive=True),
@@ -101,33 +113,72 @@ def _convolutions() -> list[Case]:
     inside, around = ("TRANSPOSE",), ("TRANSPOSE",)
     same = {"pads": [1, 1, 1, 1]}
     block = make_model(
-        [helper.make_node("Conv", ["x", "w", "b"], ["c"], name="conv", strides=[2, 1],
-                          pads=[1, 0, 2, 1]),
-         helper.make_node("Clip", ["c", "lo", "hi"], ["y"], name="clip")],
-        IMAGE, ["y"],
-        {"w": weights(6, 4, 3, 2), "b": weights(6), "lo": np.float32(0), "hi": np.float32(6)})
+        [
+            helper.make_node(
+                "Conv", ["x", "w", "b"], ["c"], name="conv", strides=[2, 1], pads=[1, 0, 2, 1]
+            ),
+            helper.make_node("Clip", ["c", "lo", "hi"], ["y"], name="clip"),
+        ],
+        IMAGE,
+        ["y"],
+        {"w": weights(6, 4, 3, 2), "b": weights(6), "lo": np.float32(0), "hi": np.float32(6)},
+    )
     norm = make_model(
-        [helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
-         helper.make_node("BatchNormalization", ["c", "g", "b", "m", "v"], ["y"], name="norm")],
-        IMAGE, ["y"],
-        {"w": weights(5, 4, 1, 1), "g": weights(5), "b": weights(5, seed=1),
-         "m": weights(5, seed=2), "v": np.abs(weights(5, seed=3)) + 0.5})
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], name="conv"),
+            helper.make_node("BatchNormalization", ["c", "g", "b", "m", "v"], ["y"], name="norm"),
+        ],
+        IMAGE,
+        ["y"],
+        {
+            "w": weights(5, 4, 1, 1),
+            "g": weights(5),
+            "b": weights(5, seed=1),
+            "m": weights(5, seed=2),
+            "v": np.abs(weights(5, seed=3)) + 0.5,
+        },
+    )
     return [
         Case("conv", conv((6, 4, 3, 3), **same), (*inside, "CONV_2D", *around), 2),
-        Case("conv_same_upper", conv((6, 4, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2]),
-             (*inside, "CONV_2D", *around), 2),
+        Case(
+            "conv_same_upper",
+            conv((6, 4, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2]),
+            (*inside, "CONV_2D", *around),
+            2,
+        ),
         Case("conv_block", block, (*inside, "CONV_2D", *around), 2),
         Case("conv_batch_norm", norm, (*inside, "CONV_2D", *around), 2),
-        Case("conv_dilated", conv((6, 4, 3, 3), 6, dilations=[2, 1]),
-             (*inside, "CONV_2D", *around), 3),
-        Case("depthwise", conv((4, 1, 3, 3), 4, group=4, **same),
-             (*inside, "DEPTHWISE_CONV_2D", *around), 2),
-        Case("depthwise_multiplier", conv((8, 1, 3, 3), 8, group=4),
-             (*inside, "DEPTHWISE_CONV_2D", *around), 2),
-        Case("grouped", conv((6, 2, 3, 3), 6, group=2, **same),
-             (*inside, "GROUPED_CONV_2D", *around), 3),
-        Case("grouped_dilated", conv((6, 2, 3, 3), group=2, dilations=[2, 2]),
-             (), NEVER, reason="nnapi.dilation"),
+        Case(
+            "conv_dilated",
+            conv((6, 4, 3, 3), 6, dilations=[2, 1]),
+            (*inside, "CONV_2D", *around),
+            3,
+        ),
+        Case(
+            "depthwise",
+            conv((4, 1, 3, 3), 4, group=4, **same),
+            (*inside, "DEPTHWISE_CONV_2D", *around),
+            2,
+        ),
+        Case(
+            "depthwise_multiplier",
+            conv((8, 1, 3, 3), 8, group=4),
+            (*inside, "DEPTHWISE_CONV_2D", *around),
+            2,
+        ),
+        Case(
+            "grouped",
+            conv((6, 2, 3, 3), 6, group=2, **same),
+            (*inside, "GROUPED_CONV_2D", *around),
+            3,
+        ),
+        Case(
+            "grouped_dilated",
+            conv((6, 2, 3, 3), group=2, dilations=[2, 2]),
+            (),
+            NEVER,
+            reason="nnapi.dilation",
+        ),
     ]
 
 
@@ -150,14 +201,28 @@ def _pools() -> list[Case]:
         return ("TRANSPOSE", name, "TRANSPOSE")
 
     return [
-        Case("max_pool", pool("MaxPool", strides=[2, 2], pads=[1, 1, 1, 1]),
-             wrapped("MAX_POOL_2D"), 2),
-        Case("max_pool_ceil", pool("MaxPool", strides=[2, 2], ceil_mode=1),
-             wrapped("MAX_POOL_2D"), 2),
-        Case("average_pool", pool("AveragePool", strides=[2, 2], pads=[1, 1, 1, 1]),
-             wrapped("AVERAGE_POOL_2D"), 2),
-        Case("average_pool_count", pool("AveragePool", count_include_pad=1, pads=[1, 1, 1, 1]),
-             (), NEVER, reason="nnapi.padding"),
+        Case(
+            "max_pool",
+            pool("MaxPool", strides=[2, 2], pads=[1, 1, 1, 1]),
+            wrapped("MAX_POOL_2D"),
+            2,
+        ),
+        Case(
+            "max_pool_ceil", pool("MaxPool", strides=[2, 2], ceil_mode=1), wrapped("MAX_POOL_2D"), 2
+        ),
+        Case(
+            "average_pool",
+            pool("AveragePool", strides=[2, 2], pads=[1, 1, 1, 1]),
+            wrapped("AVERAGE_POOL_2D"),
+            2,
+        ),
+        Case(
+            "average_pool_count",
+            pool("AveragePool", count_include_pad=1, pads=[1, 1, 1, 1]),
+            (),
+            NEVER,
+            reason="nnapi.padding",
+        ),
     ]
 
 
@@ -174,44 +239,90 @@ def _movements() -> list[Case]:
     pad = {"p": _i64(0, 1, 2, 0, 0, 3)}
     return [
         Case("softmax", single("Softmax", {"x": [2, 5]}, axis=-1), ("SOFTMAX",), 1),
-        Case("softmax_rank3", single("Softmax", {"x": [2, 3, 5]}, axis=-1),
-             ("RESHAPE", "SOFTMAX", "RESHAPE"), 1),
+        Case(
+            "softmax_rank3",
+            single("Softmax", {"x": [2, 3, 5]}, axis=-1),
+            ("RESHAPE", "SOFTMAX", "RESHAPE"),
+            1,
+        ),
         Case("softmax_axis", single("Softmax", {"x": [2, 3, 5]}, axis=1), ("SOFTMAX",), 3),
         Case("pad_zero", single("Pad", {"x": [2, 3, 4]}, pad), ("PAD",), 2),
-        Case("pad_value", single("Pad", {"x": [2, 3, 4]}, pad | {"v": np.float32(2)}),
-             ("PAD_V2",), 3),
-        Case("pad_reflect", single("Pad", {"x": [2, 3, 4]}, {"p": _i64(0, 1, 1, 0, 0, 2)},
-                                   mode="reflect"), (), NEVER, reason="nnapi.no_operation"),
+        Case(
+            "pad_value", single("Pad", {"x": [2, 3, 4]}, pad | {"v": np.float32(2)}), ("PAD_V2",), 3
+        ),
+        Case(
+            "pad_reflect",
+            single("Pad", {"x": [2, 3, 4]}, {"p": _i64(0, 1, 1, 0, 0, 2)}, mode="reflect"),
+            (),
+            NEVER,
+            reason="nnapi.no_operation",
+        ),
     ]
 
 
 def _combined() -> list[Case]:
     """Data movement alone is handed back, so it is tried behind something that computes."""
 
-    def after_exp(op: str, *args: str, outputs: tuple[str, ...] = ("y",),
-                  constants: dict[str, np.ndarray] | None = None, shape: tuple[int, ...],
-                  opset: int = 17, **attributes: object) -> onnx.ModelProto:
-        nodes = [helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
-                 helper.make_node(op, ["t", *args], list(outputs), name="node", **attributes)]
+    def after_exp(
+        op: str,
+        *args: str,
+        outputs: tuple[str, ...] = ("y",),
+        constants: dict[str, np.ndarray] | None = None,
+        shape: tuple[int, ...],
+        opset: int = 17,
+        **attributes: object,
+    ) -> onnx.ModelProto:
+        nodes = [
+            helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
+            helper.make_node(op, ["t", *args], list(outputs), name="node", **attributes),
+        ]
         return make_model(nodes, {"x": list(shape)}, outputs, constants, opset)
 
     bounds = {"b": _i64(1, 0), "e": _i64(4, 2**31 - 1), "a": _i64(1, 2), "s": _i64(2, 3)}
     return [
-        Case("transpose", after_exp("Transpose", shape=(2, 3, 4), perm=[2, 0, 1]),
-             ("TANH", "TRANSPOSE"), 2),
-        Case("reshape", after_exp("Reshape", "s", shape=(2, 3, 4), constants={"s": _i64(0, -1)}),
-             ("TANH", "RESHAPE"), 1),
+        Case(
+            "transpose",
+            after_exp("Transpose", shape=(2, 3, 4), perm=[2, 0, 1]),
+            ("TANH", "TRANSPOSE"),
+            2,
+        ),
+        Case(
+            "reshape",
+            after_exp("Reshape", "s", shape=(2, 3, 4), constants={"s": _i64(0, -1)}),
+            ("TANH", "RESHAPE"),
+            1,
+        ),
         Case("flatten", after_exp("Flatten", shape=(2, 3, 4)), ("TANH", "RESHAPE"), 1),
-        Case("squeeze", after_exp("Squeeze", "a", shape=(2, 1, 4), constants={"a": _i64(1)}),
-             ("TANH", "RESHAPE"), 1),
-        Case("unsqueeze", after_exp("Unsqueeze", "a", shape=(2, 4), constants={"a": _i64(1)}),
-             ("TANH", "RESHAPE"), 1),
-        Case("concat", after_exp("Concat", "x", shape=(2, 3, 4), axis=2),
-             ("TANH", "CONCATENATION"), 1),
-        Case("slice", after_exp("Slice", "b", "e", "a", "s", shape=(2, 6, 7), constants=bounds),
-             ("TANH", "STRIDED_SLICE"), 2),
-        Case("split", after_exp("Split", shape=(2, 6), outputs=("y", "z"), opset=18, axis=1,
-                                num_outputs=2), ("TANH", "STRIDED_SLICE", "STRIDED_SLICE"), 2),
+        Case(
+            "squeeze",
+            after_exp("Squeeze", "a", shape=(2, 1, 4), constants={"a": _i64(1)}),
+            ("TANH", "RESHAPE"),
+            1,
+        ),
+        Case(
+            "unsqueeze",
+            after_exp("Unsqueeze", "a", shape=(2, 4), constants={"a": _i64(1)}),
+            ("TANH", "RESHAPE"),
+            1,
+        ),
+        Case(
+            "concat",
+            after_exp("Concat", "x", shape=(2, 3, 4), axis=2),
+            ("TANH", "CONCATENATION"),
+            1,
+        ),
+        Case(
+            "slice",
+            after_exp("Slice", "b", "e", "a", "s", shape=(2, 6, 7), constants=bounds),
+            ("TANH", "STRIDED_SLICE"),
+            2,
+        ),
+        Case(
+            "split",
+            after_exp("Split", shape=(2, 6), outputs=("y", "z"), opset=18, axis=1, num_outputs=2),
+            ("TANH", "STRIDED_SLICE", "STRIDED_SLICE"),
+            2,
+        ),
     ]
 
 
@@ -225,24 +336,57 @@ def _resizes() -> list[Case]:
 
     half, corner = "half_pixel", "align_corners"
     return [
-        Case("bilinear_asymmetric",
-             resize(2, mode="linear", coordinate_transformation_mode="asymmetric"),
-             wrapped("RESIZE_BILINEAR"), 2),
-        Case("bilinear_half_pixel", resize(2, mode="linear", coordinate_transformation_mode=half),
-             wrapped("RESIZE_BILINEAR"), 4),
-        Case("bilinear_corners", resize(2, mode="linear", coordinate_transformation_mode=corner),
-             wrapped("RESIZE_BILINEAR"), 4),
-        Case("nearest_floor", resize(2, mode="nearest", nearest_mode="floor",
-                                     coordinate_transformation_mode="asymmetric"),
-             wrapped("RESIZE_NEAREST_NEIGHBOR"), 3),
-        Case("nearest_half_pixel", resize(2, mode="nearest", coordinate_transformation_mode=half),
-             wrapped("RESIZE_NEAREST_NEIGHBOR"), 4),
-        Case("nearest_ties", resize(0.5, mode="nearest", coordinate_transformation_mode=half),
-             (), NEVER, reason="nnapi.resize_mode"),
+        Case(
+            "bilinear_asymmetric",
+            resize(2, mode="linear", coordinate_transformation_mode="asymmetric"),
+            wrapped("RESIZE_BILINEAR"),
+            2,
+        ),
+        Case(
+            "bilinear_half_pixel",
+            resize(2, mode="linear", coordinate_transformation_mode=half),
+            wrapped("RESIZE_BILINEAR"),
+            4,
+        ),
+        Case(
+            "bilinear_corners",
+            resize(2, mode="linear", coordinate_transformation_mode=corner),
+            wrapped("RESIZE_BILINEAR"),
+            4,
+        ),
+        Case(
+            "nearest_floor",
+            resize(
+                2, mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric"
+            ),
+            wrapped("RESIZE_NEAREST_NEIGHBOR"),
+            3,
+        ),
+        Case(
+            "nearest_half_pixel",
+            resize(2, mode="nearest", coordinate_transformation_mode=half),
+            wrapped("RESIZE_NEAREST_NEIGHBOR"),
+            4,
+        ),
+        Case(
+            "nearest_ties",
+            resize(0.5, mode="nearest", coordinate_transformation_mode=half),
+            (),
+            NEVER,
+            reason="nnapi.resize_mode",
+        ),
     ]
 
 
 CASES: tuple[Case, ...] = (
-    *_unary(), *_binary(), *_clip(), *_convolutions(), *_matmuls(), *_pools(), *_reductions(),
-    *_movements(), *_combined(), *_resizes(),
+    *_unary(),
+    *_binary(),
+    *_clip(),
+    *_convolutions(),
+    *_matmuls(),
+    *_pools(),
+    *_reductions(),
+    *_movements(),
+    *_combined(),
+    *_resizes(),
 )

