@@ -22,6 +22,7 @@ from service.client.messages import (
     CompilationRequest,
     Dataset,
     Device,
+    DeviceId,
     Event,
     Explanation,
     Model,
@@ -106,6 +107,11 @@ class Client:
         """Ask for artifacts; the same request again is answered from what is built."""
         body = request.model_dump(mode="json", exclude_none=True)
         return _parse(Compilation, self._connection.json("POST", "/v1/compilations", json=body))
+
+    def start_run(self, artifact_id: ArtifactId, device_id: DeviceId) -> Run:
+        """Queue a run of an artifact on one device."""
+        body = {"artifact_id": artifact_id, "device_id": device_id}
+        return _parse(Run, self._connection.json("POST", "/v1/runs", json=body))
 
     def compilation(self, compilation_id: CompilationId) -> Compilation:
         """A compilation as it is now."""

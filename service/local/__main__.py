@@ -49,9 +49,7 @@ def demo(
 ) -> None:
     """Compile and run examples/digits on virtual phones, show the table, stop."""
     settings = LocalSettings()
-    options = StackOptions(
-        settings.data_dir, settings.host, port or settings.port, usb_phones=False
-    )
+    options = StackOptions(settings.data_dir, settings.host, port or settings.port)
     terminal = Terminal()
     with Stack(options, terminal.say) as stack:
         stack.wait_for_devices()
