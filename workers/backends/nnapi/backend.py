@@ -53,19 +53,18 @@ class NnapiBackend:
 
     def claim(self, graph: Graph, feature_level: int, exclude_ops: Sequence[str]) -> Claims:
         """Largest patterns first, from the outputs backwards."""
-        claimed: set[relax.Var] = set()
-        rejections: dict[relax.Var, Rejection] = {}
+        rejections = _excluded(graph, exclude_ops)
+        taken = set(rejections)  # nobody's inner value any more
         units: list[Unit] = []
         variables = _variables_of_calls(graph)
         for binding in reversed(graph.bindings):
-            if binding.var in claimed or binding.call is None:
+            if binding.var in taken or binding.call is None:
                 continue
-            excluded = _excluded(graph, binding, exclude_ops)
-            found = excluded or self._find(graph, binding, feature_level, variables, claimed)
+            found = self._find(graph, binding, feature_level, variables, taken)
             if isinstance(found, Rejection):
                 rejections[binding.var] = found
                 continue
-            claimed.update(found.members)
+            taken.update(found.members)
             self._matches[binding.var] = found
             model = _lower([found])
             units.append(
@@ -113,7 +112,7 @@ class NnapiBackend:
         binding: Binding,
         feature_level: int,
         variables: Mapping[relax.Expr, relax.Var],
-        claimed: set[relax.Var],
+        taken: set[relax.Var],
     ) -> _Match | Rejection:
         """The largest acceptable match that ends in a binding, or the best reason against."""
         reasons: list[Rejection] = []
@@ -122,7 +121,7 @@ class NnapiBackend:
             if matched is None:
                 continue
             members = _members(binding, matched, variables)
-            if not _is_free(graph, members, claimed):
+            if not _is_free(graph, members, taken):
                 continue
             site = Site(_parts(pattern, matched, variables), binding.var, feature_level)
             if site.activation is None or not operation.fits(site):
@@ -175,21 +174,24 @@ def _members(
     return (*inner, binding.var)
 
 
-def _is_free(graph: Graph, members: Sequence[relax.Var], claimed: set[relax.Var]) -> bool:
+def _is_free(graph: Graph, members: Sequence[relax.Var], taken: set[relax.Var]) -> bool:
     """Inner values must belong to nobody else and be read by nobody outside."""
     inside = set(members)
     for var in members[:-1]:
-        if var in claimed or var in graph.outputs:
+        if var in taken or var in graph.outputs:
             return False
         if any(reader.var not in inside for reader in graph.users.get(var, ())):
             return False
     return True
 
 
-def _excluded(graph: Graph, binding: Binding, exclude_ops: Sequence[str]) -> Rejection | None:
-    types = {graph.nodes[i].op_type for i in graph.origin_of(binding.var)}
-    hit = sorted(types.intersection(exclude_ops))
-    return unsupported("excluded", f"{hit[0]} was excluded by option.") if hit else None
+def _excluded(graph: Graph, exclude_ops: Sequence[str]) -> dict[relax.Var, Rejection]:
+    rejections = {}
+    for binding in graph.bindings:
+        types = {graph.nodes[i].op_type for i in graph.origin_of(binding.var)}
+        for name in sorted(types.intersection(exclude_ops)):
+            rejections[binding.var] = unsupported("excluded", f"{name} was excluded by option.")
+    return rejections
 
 
 def _lower(matches: Sequence[_Match]) -> Model:
