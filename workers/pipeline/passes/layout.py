@@ -51,6 +51,7 @@ class _LayoutPass:
             "relax.image.resize2d": self._resize,
             "relax.concat": self._concat,
             "relax.nn.softmax": self._softmax,
+            "relax.nn.log_softmax": self._softmax,
             "relax.nn.pad": self._pad,
             "relax.strided_slice": self._slice,
         }
@@ -209,7 +210,8 @@ class _LayoutPass:
         if not self._has_last(call.args[0]):
             return None
         axis = TO_FIRST[int(call.attrs.axis) % 4]
-        return relax.op.nn.softmax(self._last[call.args[0]], axis)
+        op = relax.op.nn.log_softmax if "log" in call.op.name else relax.op.nn.softmax
+        return op(self._last[call.args[0]], axis)
 
     def _pad(self, call: relax.Call) -> relax.Expr | None:
         if not self._has_last(call.args[0]):

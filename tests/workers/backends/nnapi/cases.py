@@ -246,6 +246,7 @@ def _movements() -> list[Case]:
             1,
         ),
         Case("softmax_axis", single("Softmax", {"x": [2, 3, 5]}, axis=1), ("SOFTMAX",), 3),
+        Case("log_softmax", single("LogSoftmax", {"x": [2, 3, 5]}, axis=1), ("LOG_SOFTMAX",), 3),
         Case("pad_zero", single("Pad", {"x": [2, 3, 4]}, pad), ("PAD",), 2),
         Case(
             "pad_value", single("Pad", {"x": [2, 3, 4]}, pad | {"v": np.float32(2)}), ("PAD_V2",), 3
