@@ -1,7 +1,7 @@
 """CMake and Ninja over the Zig toolchain: one call builds one source folder for one target.
 
-Everything comes from PyPI (`cmake`, `ninja`, `ziglang`); only the Android targets need an NDK, found
-through ``ANDROID_NDK_HOME``. Ninja decides what is out of date, so a repeated call is cheap.
+Everything comes from PyPI (`cmake`, `ninja`, `ziglang`); only the Android targets need an NDK,
+found through ``ANDROID_NDK_HOME``. Ninja decides what is out of date, so a repeated call is cheap.
 """
 
 from __future__ import annotations

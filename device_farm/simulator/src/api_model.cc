@@ -66,7 +66,8 @@ int ANeuralNetworksModel_setOperandValueFromMemory(ANeuralNetworksModel* model, 
                                                    size_t offset, size_t length) {
   NNSIM_NOT_NULL(model);
   NNSIM_NOT_NULL(memory);
-  return Report(__func__, model->model->SetValueFromMapping(index, memory->mapping, offset, length));
+  return Report(__func__,
+                model->model->SetValueFromMapping(index, memory->mapping, offset, length));
 }
 
 int ANeuralNetworksModel_setOperandValueFromModel(ANeuralNetworksModel* model, int32_t index,

@@ -17,7 +17,7 @@ std::vector<int32_t> Call::Ints(size_t i) {
   std::vector<int32_t> values(tensor.count(), 1);
   if (tensor.data == nullptr) {
     deferred_ = deferred_ || !values.empty();
-  } else {
+  } else if (!values.empty()) {
     std::memcpy(values.data(), tensor.data, values.size() * sizeof(int32_t));
   }
   return values;
@@ -47,8 +47,10 @@ float* Call::Results(size_t i) {
 const std::vector<float>& Call::Derived(size_t i, const std::string& slot,
                                         const ConstantCache::Maker& make) {
   if (inputs_[i]->constant != nullptr) return inputs_[i]->constant->Get(slot, make);
-  scratch_.push_back(make());
-  return scratch_.back();
+  const std::pair<size_t, std::string> key(i, slot);
+  auto found = derived_.find(key);
+  if (found == derived_.end()) found = derived_.emplace(key, make()).first;
+  return found->second;
 }
 
 void Call::Finish() {
@@ -57,6 +59,7 @@ void Call::Finish() {
   }
   pending_.clear();
   scratch_.clear();
+  derived_.clear();
 }
 
 }  // namespace nnsim

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -86,7 +87,9 @@ class Call {
 
   std::vector<Tensor*> inputs_;
   std::vector<Tensor*> outputs_;
-  std::deque<std::vector<float>> scratch_;  // deque: growing must not move what was handed out
+  // A deque and a map: growing must not move what was handed out.
+  std::deque<std::vector<float>> scratch_;
+  std::map<std::pair<size_t, std::string>, std::vector<float>> derived_;
   std::vector<std::pair<size_t, const float*>> pending_;
   Allocator allocator_;
   double macs_ = 0;

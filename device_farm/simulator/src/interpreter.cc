@@ -31,9 +31,10 @@ void BufferPool::Give(size_t capacity, Buffer buffer) {
 
 std::shared_ptr<uint8_t> Interpreter::Allocate(size_t size) {
   auto [capacity, buffer] = pool_->Take(std::max<size_t>(size, 1));
-  return std::shared_ptr<uint8_t>(buffer.release(), [pool = pool_, capacity = capacity](uint8_t* p) {
-    pool->Give(capacity, BufferPool::Buffer(p));
-  });
+  const auto give_back = [pool = pool_, capacity = capacity](uint8_t* bytes) {
+    pool->Give(capacity, BufferPool::Buffer(bytes));
+  };
+  return std::shared_ptr<uint8_t>(buffer.release(), give_back);
 }
 
 Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_t device) {
@@ -55,7 +56,11 @@ Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_
   NNSIM_RETURN_IF_ERROR(operation.spec->prepare(call));
   NNSIM_REQUIRE(!call.deferred(), "an operand it needs has no value");
   for (size_t i = 0; i < results.size(); ++i) {
-    if (!call.dynamic()) call.AllocateOut(i, results[i].tensor.dims);
+    if (call.dynamic()) continue;
+    if (results[i].tensor.size_bytes() > UINT32_MAX) {
+      return {ANEURALNETWORKS_OUT_OF_MEMORY, "an output of 4 GiB or more"};
+    }
+    call.AllocateOut(i, results[i].tensor.dims);
   }
   operation.spec->execute(call);
   call.Finish();

@@ -12,7 +12,8 @@ Status Mapping::Create(int fd, int protect, size_t offset, size_t size,
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t skip = offset % page;
   NNSIM_REQUIRE(size <= SIZE_MAX - skip, "a memory larger than the address space");
-  void* base = mmap(nullptr, size + skip, protect, MAP_SHARED, fd, static_cast<off_t>(offset - skip));
+  const off_t start = static_cast<off_t>(offset - skip);
+  void* base = mmap(nullptr, size + skip, protect, MAP_SHARED, fd, start);
   if (base == MAP_FAILED) return {ANEURALNETWORKS_UNMAPPABLE, "mmap failed"};
   mapping->reset(new Mapping(static_cast<uint8_t*>(base), skip, size));
   return Ok();

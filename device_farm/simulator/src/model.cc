@@ -139,7 +139,8 @@ Status Model::AddOperation(int32_t code, std::vector<uint32_t> inputs,
   for (uint32_t index : outputs) outs.push_back(&operands_[index].tensor);
   int level = 0;
   NNSIM_RETURN_IF_ERROR(MatchForm(*spec, ins, outs, &level));
-  NNSIM_REQUIRE(level <= level_, std::string(spec->name) + " with these operands needs feature level " +
+  NNSIM_REQUIRE(level <= level_, std::string(spec->name) +
+                                     " with these operands needs feature level " +
                                      std::to_string(level) + ", this phone has " +
                                      std::to_string(level_));
   operations_.push_back({spec, level, operations_.size(), std::move(inputs), std::move(outputs)});

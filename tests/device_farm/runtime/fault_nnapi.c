@@ -167,30 +167,41 @@ int ANeuralNetworksExecution_setOutput(Execution* execution, int32_t index, cons
   return 0;
 }
 
-static int run(Execution* execution) {
-  Model* model = execution->model;
-  void* values[MOST] = {0};
-  if (execution->done && !execution->reusable) return 6;
-  execution->done = true;
-  for (uint32_t i = 0; i < model->operand_count; ++i) values[i] = (void*)model->operands[i].value;
-  for (int i = 0; model->in[i] != UINT32_MAX; ++i) values[model->in[i]] = (void*)execution->in[i];
-  for (int i = 0; model->out[i] != UINT32_MAX; ++i) values[model->out[i]] = execution->out[i];
+static bool add_all(const Model* model, float** values, bool* is_temporary) {
   for (uint32_t i = 0; i < model->operation_count; ++i) {
     const Operation* operation = &model->operations[i];
-    const Operand* result = &model->operands[operation->out[0]];
-    if (operation->code != 0) return 5;
-    bool temporary = values[operation->out[0]] == NULL;
-    if (temporary) values[operation->out[0]] = malloc(result->count * sizeof(float));
+    const size_t count = model->operands[operation->out[0]].count;
+    if (operation->code != 0) return false;
+    if (values[operation->out[0]] == NULL) {
+      values[operation->out[0]] = malloc(count * sizeof(float));
+      is_temporary[operation->out[0]] = true;
+    }
     const float *a = values[operation->in[0]], *b = values[operation->in[1]];
-    float* sum = values[operation->out[0]];
-    for (size_t k = 0; k < result->count; ++k) sum[k] = a[k] + b[k];
+    for (size_t k = 0; k < count; ++k) values[operation->out[0]][k] = a[k] + b[k];
   }
-  return 0;
+  return true;
+}
+
+static int run(Execution* execution) {
+  Model* model = execution->model;
+  float* values[MOST] = {0};
+  bool is_temporary[MOST] = {false};
+  if (execution->done && !execution->reusable) return 6;
+  execution->done = true;
+  for (uint32_t i = 0; i < model->operand_count; ++i) values[i] = (float*)model->operands[i].value;
+  for (int i = 0; model->in[i] != UINT32_MAX; ++i) values[model->in[i]] = (float*)execution->in[i];
+  for (int i = 0; model->out[i] != UINT32_MAX; ++i) values[model->out[i]] = execution->out[i];
+  bool good = add_all(model, values, is_temporary);
+  for (int i = 0; i < MOST; ++i) {
+    if (is_temporary[i]) free(values[i]);
+  }
+  return good ? 0 : 5;
 }
 int ANeuralNetworksExecution_startCompute(Execution* execution, Thing** event) {
   FAULT();
-  *event = malloc(sizeof(Thing));
-  return run(execution);
+  int result = run(execution);
+  if (result == 0) *event = malloc(sizeof(Thing));
+  return result;
 }
 int ANeuralNetworksEvent_wait(Thing* event) { FAULT(); (void)event; return 0; }
 void ANeuralNetworksEvent_free(Thing* event) { fault(__func__); free(event); }

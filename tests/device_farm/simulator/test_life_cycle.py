@@ -98,21 +98,24 @@ def test_an_execution_runs_once_unless_reusable(library: Library) -> None:
 
 def test_arguments_are_checked(library: Library) -> None:
     ones = np.ones((2, 3), np.float32)
-    with adder(library) as model, Compilation(model) as compilation:
-        with compilation.finish().execution() as execution:
-            assert library.code("Execution_compute", execution.handle) == BAD_DATA
-            pointer = ones.ctypes.data_as(c_void_p)
-            set_input = ("Execution_setInput", execution.handle)
-            assert library.code(*set_input, 2, None, pointer, c_size_t(24)) == BAD_DATA
-            assert library.code(*set_input, 0, None, pointer, c_size_t(20)) == BAD_DATA
-            assert library.code(*set_input, 0, None, None, c_size_t(24)) == UNEXPECTED_NULL
-            wrong = nnapi.operand_type(nnapi.TENSOR_FLOAT32, (3, 2))
-            assert library.code(*set_input, 0, byref(wrong), pointer, c_size_t(24)) == BAD_DATA
-            execution.set_input(0, ones)
-            assert library.code(*set_input, 0, None, pointer, c_size_t(24)) == BAD_STATE
-            rank = c_uint32()
-            question = ("Execution_getOutputOperandRank", execution.handle, 0, byref(rank))
-            assert library.code(*question) == BAD_STATE
+    with (
+        adder(library) as model,
+        Compilation(model) as compilation,
+        compilation.finish().execution() as execution,
+    ):
+        assert library.code("Execution_compute", execution.handle) == BAD_DATA
+        pointer = ones.ctypes.data_as(c_void_p)
+        set_input = ("Execution_setInput", execution.handle)
+        assert library.code(*set_input, 2, None, pointer, c_size_t(24)) == BAD_DATA
+        assert library.code(*set_input, 0, None, pointer, c_size_t(20)) == BAD_DATA
+        assert library.code(*set_input, 0, None, None, c_size_t(24)) == UNEXPECTED_NULL
+        wrong = nnapi.operand_type(nnapi.TENSOR_FLOAT32, (3, 2))
+        assert library.code(*set_input, 0, byref(wrong), pointer, c_size_t(24)) == BAD_DATA
+        execution.set_input(0, ones)
+        assert library.code(*set_input, 0, None, pointer, c_size_t(24)) == BAD_STATE
+        rank = c_uint32()
+        question = ("Execution_getOutputOperandRank", execution.handle, 0, byref(rank))
+        assert library.code(*question) == BAD_STATE
 
 
 @pytest.mark.parametrize(

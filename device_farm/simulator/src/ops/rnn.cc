@@ -1,26 +1,11 @@
 // RNN, UNIDIRECTIONAL_SEQUENCE_RNN and BIDIRECTIONAL_SEQUENCE_RNN.
 #include <algorithm>
-#include <cmath>
 
 #include "op_registry.h"
-#include "ops/rules.h"
+#include "ops/recurrent.h"
 
 namespace nnsim {
 namespace {
-
-// Activations of recurrent cells: the fused ones, then tanh and the logistic function.
-constexpr int32_t kTanh = 4, kLogistic = 6;
-
-Status CheckCellActivation(int32_t activation) {
-  if (activation == kTanh || activation == kLogistic) return Ok();
-  return CheckActivation(activation);
-}
-
-float Activate(float x, int32_t activation) {
-  if (activation == kTanh) return std::tanh(x);
-  if (activation == kLogistic) return 1.0f / (1.0f + std::exp(-x));
-  return FusedRange(activation).Clamp(x);
-}
 
 // One layer's parameters. The second input is optional.
 struct Cell {
@@ -46,7 +31,8 @@ Status CheckCell(Call& call, size_t first, uint32_t depth, uint32_t batch) {
   NNSIM_RETURN_IF_ERROR(CheckRank(call, first, 2, 2));
   const uint32_t units = call.Shape(first)[0];
   NNSIM_REQUIRE(call.Shape(first)[1] == depth, "the weights do not fit the input");
-  NNSIM_REQUIRE(call.Shape(first + 1) == (Dims{units, units}), "the recurrent weights are no square");
+  NNSIM_REQUIRE(call.Shape(first + 1) == (Dims{units, units}),
+                "the recurrent weights are no square");
   NNSIM_REQUIRE(call.Shape(first + 2) == Dims{units}, "the bias needs one value a unit");
   NNSIM_REQUIRE(call.Shape(first + 3) == (Dims{batch, units}), "the state does not fit");
   return Ok();
@@ -82,21 +68,6 @@ void ExecuteRnn(Call& call) {
   std::copy_n(out, call.In(4).count(), next);
 }
 
-// How a sequence is laid out and walked.
-struct Sequence {
-  size_t steps, batch;
-  bool time_major, backwards;
-
-  size_t Row(size_t step, size_t b) const {
-    const size_t t = backwards ? steps - 1 - step : step;
-    return time_major ? t * batch + b : b * steps + t;
-  }
-};
-
-Sequence ReadSequence(const Dims& dims, bool time_major, bool backwards) {
-  return {dims[time_major ? 0 : 1], dims[time_major ? 1 : 0], time_major, backwards};
-}
-
 // Runs a layer over a sequence. Rows of `out` are `pitch` apart and begin at `offset`.
 void RunLayer(const Cell& cell, const Sequence& sequence, const float* x, const float* aux,
               std::vector<float>* state, float* out, size_t pitch, size_t offset) {
@@ -116,7 +87,7 @@ void RunLayer(const Cell& cell, const Sequence& sequence, const float* x, const 
 Status PrepareUnidirectional(Call& call) {
   NNSIM_RETURN_IF_ERROR(CheckRank(call, 0, 3, 3));
   const bool time_major = call.Int(6) != 0;
-  const Sequence sequence = ReadSequence(call.Shape(0), time_major, false);
+  const Sequence sequence(call.Shape(0), time_major, false);
   NNSIM_RETURN_IF_ERROR(
       CheckCell(call, 1, call.Shape(0)[2], static_cast<uint32_t>(sequence.batch)));
   NNSIM_RETURN_IF_ERROR(CheckCellActivation(call.Int(5)));
@@ -129,7 +100,7 @@ Status PrepareUnidirectional(Call& call) {
 
 void ExecuteUnidirectional(Call& call) {
   const Cell cell = ReadCell(call, 1, call.Int(5));
-  const Sequence sequence = ReadSequence(call.Shape(0), call.Int(6) != 0, false);
+  const Sequence sequence(call.Shape(0), call.Int(6) != 0, false);
   std::vector<float> state(call.Values(4), call.Values(4) + call.In(4).count());
   RunLayer(cell, sequence, call.Values(0), nullptr, &state, call.Results(0), cell.units, 0);
   if (call.output_count() == 2) std::copy(state.begin(), state.end(), call.Results(1));
@@ -140,7 +111,7 @@ void ExecuteUnidirectional(Call& call) {
 Status PrepareBidirectional(Call& call) {
   NNSIM_RETURN_IF_ERROR(CheckRank(call, 0, 3, 3));
   const bool merge = call.Bool(14);
-  const Sequence sequence = ReadSequence(call.Shape(0), call.Bool(13), false);
+  const Sequence sequence(call.Shape(0), call.Bool(13), false);
   const uint32_t batch = static_cast<uint32_t>(sequence.batch);
   // Without weights of its own the auxiliary input is what the backward layer reads.
   const bool cross = call.Has(9) && !call.Has(10);
@@ -177,7 +148,7 @@ void ExecuteBidirectional(Call& call) {
       cell.aux_weights = call.Values(backwards ? 11 : 10);
       cell.aux_depth = call.Shape(9)[2];
     }
-    const Sequence sequence = ReadSequence(call.Shape(0), time_major, backwards != 0);
+    const Sequence sequence(call.Shape(0), time_major, backwards != 0);
     std::vector<float> state(call.Values(first + 3),
                              call.Values(first + 3) + call.In(first + 3).count());
     const bool apart = backwards && !merge;

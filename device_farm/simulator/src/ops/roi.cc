@@ -121,7 +121,8 @@ struct Pixels {
   Pixels(float low, float high, float stride, uint32_t bin, uint32_t count, uint32_t length) {
     const int32_t first = static_cast<int32_t>(std::round(low / stride));
     const int32_t last = static_cast<int32_t>(std::round(high / stride));
-    const float size = static_cast<float>(std::max(last - first + 1, 1)) / static_cast<float>(count);
+    const float pixels = static_cast<float>(std::max(last - first + 1, 1));
+    const float size = pixels / static_cast<float>(count);
     const int32_t limit = static_cast<int32_t>(length);
     const auto at = [&](float edge) {
       return std::clamp(static_cast<int32_t>(edge) + first, 0, limit);

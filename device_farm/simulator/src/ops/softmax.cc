@@ -51,7 +51,8 @@ std::function<void(Call&)> Execute(bool log) {
     const float* in = call.Values(0);
     float* out = call.Results();
     const float beta = call.Real(1);
-    ParallelFor(view.outer * view.inner, 1024 / (view.length + 1) + 1, [&](size_t begin, size_t end) {
+    const size_t lines = view.outer * view.inner, grain = 1024 / (view.length + 1) + 1;
+    ParallelFor(lines, grain, [&](size_t begin, size_t end) {
       for (size_t line = begin; line < end; ++line) {
         const size_t start = line / view.inner * view.length * view.inner + line % view.inner;
         ComputeLine(in + start, out + start, view, beta, log);

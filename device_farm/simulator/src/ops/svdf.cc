@@ -40,11 +40,15 @@ void ExecuteSvdf(Call& call) {
       float sum = bias == nullptr ? 0 : bias[u];
       for (size_t f = u * rank; f < (u + 1) * rank; ++f) {
         const size_t at = (b * filters + f) * memory;
-        std::copy_n(state + at + 1, memory - 1, next + at);
         float feature = 0;
         for (size_t i = 0; i < depth; ++i) feature += features[f * depth + i] * x[b * depth + i];
-        next[at + memory - 1] = feature;
-        for (size_t m = 0; m < memory; ++m) sum += time[f * memory + m] * next[at + m];
+        const float* weights = time + f * memory;
+        for (size_t m = 0; m + 1 < memory; ++m) sum += weights[m] * state[at + m];
+        sum += weights[memory - 1] * feature;
+        // The next state is shifted already; its last place waits for the next feature.
+        std::copy_n(state + at + 1, memory - 1, next + at);
+        if (memory > 1) next[at + memory - 2] = feature;
+        next[at + memory - 1] = 0;
       }
       out[b * units + u] = range.Clamp(sum);
     }
