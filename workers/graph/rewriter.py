@@ -57,6 +57,10 @@ class GraphRewriter:
         self._origins[var] = self._current if origins is None else origins
         return var
 
+    def typed(self, expr: relax.Expr) -> relax.Expr:
+        """An expression of the new graph with its type inferred, not bound."""
+        return self._builder.normalize(expr)
+
     def run(self, rule: Rule, finish: Callable[[relax.Expr], relax.Expr] | None = None) -> Graph:
         """Apply a rule to every binding in order.
 

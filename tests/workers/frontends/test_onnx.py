@@ -144,3 +144,27 @@ def test_truncated_file_is_unreadable(tmp_path: Path) -> None:
 def test_run_time_dimensions_are_minus_one_in_the_signature(tmp_path: Path) -> None:
     path = _saved(single("Relu", {"x": ["batch", 3]}), tmp_path)
     assert import_onnx(path).signature.inputs[0].shape == (-1, 3)
+
+
+def test_bounds_computed_from_the_shape_become_constant(tmp_path: Path) -> None:
+    """What PyTorch exports for `chunk`: half of a dimension, asked of the tensor itself."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], name="shape"),
+        helper.make_node("Gather", ["s", "one"], ["n"], name="channels", axis=0),
+        helper.make_node("Div", ["n", "two"], ["h"], name="half"),
+        helper.make_node("Slice", ["x", "zero", "h", "one"], ["y"], name="slice"),
+    ]
+    constants = {name: np.array([v], np.int64) for name, v in (("zero", 0), ("one", 1), ("two", 2))}
+    graph = helper.make_graph(
+        nodes,
+        "chunk",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3])],
+        [onnx.numpy_helper.from_array(v, n) for n, v in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = _saved(model, tmp_path)
+    after = normalise(import_onnx(path).graph)
+    assert [b.op_name for b in after.bindings if b.call is not None] == ["relax.strided_slice"]
+    data = weights(2, 6)
+    np.testing.assert_array_equal(_run_on_host(path, data), data[:, :3])

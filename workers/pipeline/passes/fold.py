@@ -54,6 +54,15 @@ def _take(arrays: Sequence[Array], call: relax.Call) -> Array:
     return np.take(arrays[0], arrays[1], axis=axis, mode="wrap")
 
 
+def _scatter(arrays: Sequence[Array], call: relax.Call) -> Array:
+    if call.attrs.reduction != "update":
+        raise ValueError(f"scatter with {call.attrs.reduction}")  # stays an operation
+    data, indices, updates = arrays
+    result: Array = data.copy()
+    np.put_along_axis(result, indices, updates, axis=int(call.attrs.axis))
+    return result
+
+
 _EVALUATORS: dict[str, Evaluate] = {
     "relax.add": _binary(np.add),
     "relax.subtract": _binary(np.subtract),
@@ -85,6 +94,13 @@ _EVALUATORS: dict[str, Evaluate] = {
         arrays[0], None if call.attrs.axes is None else [int(a) for a in call.attrs.axes]
     ),
     "relax.take": _take,
+    "relax.scatter_elements": _scatter,
+    "relax.floor_divide": _binary(np.floor_divide),
+    "relax.greater_equal": _binary(np.greater_equal),
+    "relax.less_equal": _binary(np.less_equal),
+    "relax.not_equal": _binary(np.not_equal),
+    "relax.logical_and": _binary(np.logical_and),
+    "relax.logical_or": _binary(np.logical_or),
     "relax.sum": lambda arrays, call: np.sum(
         arrays[0], axis=_axes(call), keepdims=bool(call.attrs.keepdims)
     ),
@@ -114,21 +130,11 @@ def evaluate(call: relax.Call) -> Array | None:
     arrays = [constant_value(arg) for arg in _tensors(call.args)]
     if not arrays or any(a is None for a in arrays):
         return None
-    with np.errstate(all="ignore"):
-        return evaluator([a for a in arrays if a is not None], call)
-
-
-def _shape_as_constant(call: relax.Call, graph: Graph) -> Array | None:
-    """shape_to_tensor(shape_of(x)) of a static x."""
-    if call.op.name != "relax.shape_to_tensor":
-        return None
-    source = call.args[0]
-    value = graph.value_of.get(source) if isinstance(source, relax.Var) else source
-    ty = source.ty if value is None else value.ty
-    dims = ty.values if isinstance(ty, relax.ShapeType) else None
-    if dims is None or not all(isinstance(d, int | tvm.tirx.IntImm) for d in dims):
-        return None
-    return np.array([int(d) for d in dims], np.int64)
+    try:
+        with np.errstate(all="ignore"):
+            return evaluator([a for a in arrays if a is not None], call)
+    except ValueError:
+        return None  # not static, or not a case NumPy has: it stays an operation
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -140,22 +146,49 @@ def fold_constants(graph: Graph) -> Graph:
             return value
         if binding.call is None:
             return None
-        array = _shape_as_constant(binding.call, graph)
-        if array is None:
-            array = _evaluate_typed(value, binding)
-        if array is None:
+        # Types of the new graph: folding an operand may have made a shape known.
+        value = rewriter.typed(value)
+        if not isinstance(value, relax.Call):
             return None
-        return relax.const(np.ascontiguousarray(array))
+        array = _folded(value)
+        if array is not None:
+            return relax.const(np.asarray(array, order="C"), array.dtype.name)
+        return _static_form(rewriter, value)
 
     return GraphRewriter(graph).run(rule)
 
 
-def _evaluate_typed(value: relax.Call, binding: Binding) -> Array | None:
-    """Evaluate with the old binding's type, which the rebuilt call does not have yet."""
-    typed = relax.Call(value.op, value.args, value.attrs, value.ty_args, ret_ty=binding.var.ty)
-    array = evaluate(typed)
+def _folded(call: relax.Call) -> Array | None:
+    """The value of a call that is known now, in the element type Relax gives it."""
+    array = _static_shape_value(call)
+    if array is None:
+        array = evaluate(call)
     if array is None:
         return None
-    ty = binding.var.ty
     # NumPy promotes where Relax does not (float32 with a float64 scalar, integer sums).
-    return array.astype(str(ty.dtype)) if str(ty.dtype) != array.dtype.name else array
+    dtype = str(call.ty.dtype)
+    return array.astype(dtype) if dtype != array.dtype.name else array
+
+
+def _static_shape_value(call: relax.Call) -> Array | None:
+    """shape_to_tensor of a shape that is known."""
+    if call.op.name != "relax.shape_to_tensor":
+        return None
+    ty = call.args[0].ty
+    dims = ty.values if isinstance(ty, relax.ShapeType) else None
+    if dims is None or not all(isinstance(d, int | tvm.tirx.IntImm) for d in dims):
+        return None
+    return np.array([int(d) for d in dims], np.int64)
+
+
+def _static_form(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """The form with attributes of an operation whose tensor operands turned out constant."""
+    operands = [constant_value(arg) for arg in call.args[1:]]
+    if call.op.name == "relax.dynamic_strided_slice" and not any(o is None for o in operands):
+        begins, ends, strides = ([int(v) for v in o] for o in operands if o is not None)
+        axes = list(range(len(begins)))
+        return rewriter.emit(relax.op.strided_slice(call.args[0], axes, begins, ends, strides))
+    if call.op.name == "relax.tensor_to_shape":
+        dims = constant_value(call.args[0])
+        return None if dims is None else relax.ShapeExpr([int(d) for d in dims])
+    return None
