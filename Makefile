@@ -80,6 +80,15 @@ build/.runtime: $(call sources,device_farm/runtime device_farm/native) | $(RUNTI
 	@$(PY) -m device_farm.runtime.build $(HOST_TARGETS)
 	@touch $@
 
+# What the tests build besides: minutes that are no test's. They find it up to date.
+.PHONY: native-test
+native-test: build/.native-test
+
+build/.native-test: build/.runtime build/.simulator
+	@echo "native: device runtime with sanitizers"
+	@$(PY) -m device_farm.runtime.build sanitize
+	@touch $@
+
 build/.simulator: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
 	@echo "native: NNAPI simulator for $(HOST_TARGETS)"
 	@$(PY) -m device_farm.simulator.build $(HOST_TARGETS)
@@ -119,9 +128,15 @@ system-packages: ## Install the Debian packages of the full test run
 
 .PHONY: test
 test: ## Everything that must hold before a merge: linters, types, all tests
-	@$(MAKE) -j2 setup-dev system-packages native web
+	@$(MAKE) -j2 setup-dev system-packages native-test web
 	@$(MAKE) lint
 	@$(PY) -m pytest
+
+.PHONY: test-source
+test-source: ## The runtime with TVM built from source, as for Android (minutes of compiling)
+	@$(MAKE) -j2 setup-dev native
+	@$(PY) -m device_farm.runtime.build linux-x86_64-source
+	@$(PY) -m pytest -m tvm_source tests/device_farm/runtime
 
 .PHONY: lint
 lint: setup-dev ## Linters, formatter, types, import rules
@@ -133,7 +148,8 @@ lint: setup-dev ## Linters, formatter, types, import rules
 .PHONY: bench
 bench: ## Benchmarks of this machine (not part of the tests)
 	@$(MAKE) -j2 setup-dev native
-	@for script in benchmarks/*.py; do echo "bench: $$script"; $(PY) "$$script"; done
+	@for name in compile_time service_overhead; do \
+	    echo "bench: $$name"; $(PY) -m "benchmarks.$$name" | tee "build/bench-$$name.json"; done
 
 .PHONY: lock
 lock: $(UV) ## Resolve pyproject.toml anew into the two lock files

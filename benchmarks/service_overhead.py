@@ -1,11 +1,11 @@
 """What the service adds to a compilation: from the request to the finished artifacts.
 
-    python -m benchmarks.service_overhead model.onnx --url http://127.0.0.1:8000 --repeats 5
+    python -m benchmarks.service_overhead [model.onnx] [--url http://127.0.0.1:8000] --repeats 5
 
-Runs against a stack that is up and has a worker. Each repeat stamps the model's metadata, so that
-none is a cache hit; then the last request is sent again, which is one. Prints one JSON document:
-`queued` (request to claim), `worked` (claim to result), `stages` (sum of the compiler's own
-stages) and `overhead` = queued + worked - stages, all in microseconds.
+Starts a stack of its own, without phones, where no URL is given. Each repeat stamps the model's
+metadata, so that none is a cache hit; then the last request is sent again, which is one. Prints one
+JSON document: `queued` (request to claim), `worked` (claim to result), `stages` (sum of the
+compiler's own stages) and `overhead` = queued + worked - stages, all in microseconds.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,13 +27,32 @@ import httpx
 import onnx
 
 from benchmarks.machine import describe_machine
+from service.local.stack import Stack, StackOptions
 
+EXAMPLE = Path(__file__).parents[1] / "examples" / "digits" / "digits.onnx"
 _POLL_S = 0.05
 _FINAL = ("succeeded", "failed")
 
 
 def main() -> None:
     arguments = _parse()
+    with ExitStack() as stack:
+        if not arguments.url:
+            arguments.url = stack.enter_context(_own_stack())
+        document = _measure_all(arguments)
+    json.dump(document, sys.stdout, indent=2)
+    print()
+
+
+@contextmanager
+def _own_stack() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        options = StackOptions(Path(folder), "127.0.0.1", None, "none", usb_phones=False)
+        with Stack(options, lambda text: print(text, file=sys.stderr)) as stack:
+            yield stack.url
+
+
+def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {arguments.token}"} if arguments.token else {}
     with httpx.Client(base_url=arguments.url, headers=headers, timeout=60, trust_env=False) as http:
         requests = [_request(http, arguments) for _ in range(arguments.repeats)]
@@ -40,14 +62,13 @@ def main() -> None:
     for name in ("queued", "worked", "stages", "overhead"):
         values = [sample[name] for sample in samples]
         document[f"{name}_us"] = {"median": statistics.median(values), "samples": values}
-    json.dump(document | {"cached_us": cached_us}, sys.stdout, indent=2)
-    print()
+    return document | {"cached_us": cached_us}
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("model", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("model", nargs="?", type=Path, default=EXAMPLE, metavar="MODEL.onnx")
+    parser.add_argument("--url", default="", help="a running stack with a worker")
     parser.add_argument("--token", default="", help="where the service asks users for one")
     parser.add_argument("--levels", nargs="+", type=int, default=[1])
     parser.add_argument("--abis", nargs="+", default=["arm64-v8a"])

@@ -22,6 +22,7 @@ from service.client.messages import Device
 from service.contracts.devices import DeviceState
 from service.contracts.errors import NnfarmError
 from service.contracts.tasks import COMPILE_QUEUE
+from service.local.compiler_version import compiler_version
 from service.local.process import Program, SupervisedProcess
 from service.local.secret_keys import SecretKeys, load_secret_keys, write_private
 from service.local.supervisor import DataDirLock, Say, Supervisor, require_alive
@@ -176,6 +177,7 @@ class Stack:
             "NNFARM_SECRET_KEY": self._keys.secret_key,
             "NNFARM_WORKER_TOKEN": self._keys.worker_token,
             "NNFARM_AGENT_TOKEN": self._keys.agent_token,
+            "NNFARM_COMPILER_VERSION": compiler_version(),
         }
         return Program("service", (sys.executable, "-m", "service.app"), settings)
 
