@@ -78,6 +78,14 @@ def compile_model(
     exclude_op: Annotated[
         list[str] | None, typer.Option(help="Keep this operation type on the CPU; repeatable.")
     ] = None,
+    input_shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=1,3,224,224",
+            help="Shape of an input whose model leaves dimensions open; repeatable. "
+            "An open batch is 1 without it.",
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the artifacts and their runs.")
     ] = True,
@@ -107,6 +115,7 @@ def compile_model(
         run_on=targets,
         dataset=dataset,
         exclude_ops=tuple(exclude_op or ()),
+        input_shapes=dict(_input_shape(text) for text in input_shape or ()),
     )
     with session.client() as client:
         compilation = command.start(client, session.terminal)
@@ -180,6 +189,13 @@ def _int(text: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"--levels: {text!r} is not a number") from None
+
+
+def _input_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, separator, shape = text.rpartition("=")
+    if not separator or not name:
+        raise typer.BadParameter(f"{text!r} is not NAME=SIZE,SIZE,...")
+    return name, tuple(_int(size) for size in _split(shape))
 
 
 def _abi(text: str) -> Abi:

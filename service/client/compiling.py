@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.client.http import Client
@@ -40,6 +40,7 @@ class CompileCommand:
     run_on: RunOn = "none"
     dataset: Path | None = None
     exclude_ops: tuple[str, ...] = ()
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def start(self, client: Client, terminal: Terminal) -> Compilation:
         """Upload what is needed and ask for the artifacts."""
@@ -54,7 +55,9 @@ class CompileCommand:
             levels=self.levels,
             abis=self.abis,
             dataset_id=dataset_id,
-            options=CompileOptions(exclude_ops=self.exclude_ops),
+            options=CompileOptions(
+                exclude_ops=self.exclude_ops, input_shapes=dict(self.input_shapes)
+            ),
             run_on=self.run_on,
         )
         compilation = client.compile(request)

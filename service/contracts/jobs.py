@@ -27,6 +27,12 @@ class CompileOptions(BaseModel):
     exclude_ops: tuple[Annotated[str, StringConstraints(max_length=100)], ...] = Field(
         (), description="Original operation types kept on the CPU", examples=[["Softmax"]]
     )
+    input_shapes: dict[str, tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...]] = Field(
+        default_factory=dict,
+        description="Shapes of inputs whose model leaves dimensions open, by input name. NNAPI "
+        "needs them; an open batch dimension is taken as 1 where this does not say otherwise",
+        examples=[{"image": [1, 3, 224, 224]}],
+    )
 
 
 class CompileTarget(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends import onnx_converters
+from workers.frontends.onnx_shapes import fix_shapes
 from workers.graph.graph import Graph, OriginalNode
 
 OLDEST_DIRECT_OPSET = 11
@@ -71,20 +73,24 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
         return result if isinstance(result, relax.Var) else None
 
 
-def import_onnx(path: Path) -> ImportedModel:
+def import_onnx(
+    path: Path, input_shapes: Mapping[str, Sequence[int]] | None = None
+) -> ImportedModel:
     """Read an ONNX file into a graph.
 
     Args:
         path: the model; external data is looked up beside it.
+        input_shapes: shapes of inputs whose model leaves dimensions open.
 
     Raises:
         NnfarmError: `model.unreadable`, `compile.unsupported_operation`,
-            `compile.unsupported_model`.
+            `compile.unsupported_model`, `compile.bad_option`.
     """
     try:
         model = onnx.load(path)
     except Exception as error:
         raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
+    fix_shapes(model.graph, input_shapes or {})
     signature = _signature(model.graph)
     model = _lift(model)
     _name_nodes(model.graph)

@@ -57,7 +57,7 @@ class _Run:
         started = time.perf_counter()
         job = self._plan.job
         with self._step(Stage.INGEST):
-            model = ingest(job.model_path, job.spec.model_format)
+            model = ingest(job.model_path, job.spec.model_format, job.spec.options.input_shapes)
         with self._step(Stage.REFERENCE):
             samples = samples_for(model.signature, job.dataset_path)
             evaluation = evaluate(
@@ -153,7 +153,13 @@ class _Run:
             operation_count=split.report.operation_count,
             parts=(),
             versions=self._plan.versions,
-            options={"exclude_ops": ",".join(spec.options.exclude_ops)},
+            options={
+                "exclude_ops": ",".join(spec.options.exclude_ops),
+                "input_shapes": ";".join(
+                    f"{spec_in.name}={','.join(map(str, spec_in.shape))}"
+                    for spec_in in model.signature.inputs
+                ),
+            },
         )
 
     @contextmanager

@@ -28,7 +28,8 @@ def test_compile_shows_the_table_and_saves_packages(
     output = tmp_path / "out"
     code = nnfarm(
         "compile", model, "--levels", "1,4", "--abi", "x86_64,arm64-v8a", "--run-on", "any",
-        "--dataset", model, "--exclude-op", "Softmax", "--exclude-op", "Relu", "--output", output,
+        "--dataset", model, "--exclude-op", "Softmax", "--exclude-op", "Relu",
+        "--input-shape", "image=1,1,8,8", "--output", output,
     )  # fmt: skip
     out = capsys.readouterr().out
 
@@ -39,7 +40,10 @@ def test_compile_shows_the_table_and_saves_packages(
             "levels": [1, 4],
             "abis": ["x86_64", "arm64-v8a"],
             "dataset_id": "dat_1",
-            "options": {"exclude_ops": ["Softmax", "Relu"]},
+            "options": {
+                "exclude_ops": ["Softmax", "Relu"],
+                "input_shapes": {"image": [1, 1, 8, 8]},
+            },
             "run_on": "any",
         }
     ]

@@ -141,9 +141,35 @@ def test_truncated_file_is_unreadable(tmp_path: Path) -> None:
     assert caught.value.code == "model.unreadable"
 
 
-def test_run_time_dimensions_are_minus_one_in_the_signature(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("shape", "wanted", "fixed"),
+    [
+        (["batch", 3], {}, (1, 3)),
+        (["anything", 3, 8, 8], {}, (1, 3, 8, 8)),
+        (["sequence", 3], {}, (-1, 3)),
+        (["sequence", 3], {"x": (7, 3)}, (7, 3)),
+        (["batch", 3], {"x": (2, 3)}, (2, 3)),
+    ],
+)
+def test_open_dimensions_of_inputs(
+    shape: list[int | str],
+    wanted: dict[str, tuple[int, ...]],
+    fixed: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
+    path = _saved(single("Relu", {"x": shape}), tmp_path)
+    signature = import_onnx(path, wanted).signature
+    assert signature.inputs[0].shape == signature.outputs[0].shape == fixed
+
+
+@pytest.mark.parametrize("wanted", [{"z": (1, 3)}, {"x": (1, 4)}, {"x": (1, 3, 1)}])
+def test_input_shapes_that_do_not_fit_are_refused(
+    wanted: dict[str, tuple[int, ...]], tmp_path: Path
+) -> None:
     path = _saved(single("Relu", {"x": ["batch", 3]}), tmp_path)
-    assert import_onnx(path).signature.inputs[0].shape == (-1, 3)
+    with pytest.raises(NnfarmError) as caught:
+        import_onnx(path, wanted)
+    assert caught.value.code == "compile.bad_option"
 
 
 def test_bounds_computed_from_the_shape_become_constant(tmp_path: Path) -> None:

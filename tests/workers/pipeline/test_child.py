@@ -178,13 +178,13 @@ def test_progress_is_complete_and_in_order(compile_model: Any) -> None:
     assert events[-1].done == events[-1].total
 
 
-def test_a_model_that_the_original_runtime_refuses_fails_with_its_words(
+def test_samples_of_another_size_are_refused_with_both_shapes(
     compile_model: Any,
 ) -> None:
     images = weights(2, 1, 3, 9, 9)  # another size than the model's
     folder, code = compile_model(_network(), [(4, "x86_64")], dataset={"x": images})
     assert code == 1
     problem = Problem.model_validate_json((folder / "problem.json").read_text())
-    assert problem.code == "compile.reference_failed"
-    assert "ONNX Runtime" in problem.detail
+    assert problem.code == "dataset.mismatch"
+    assert "[1, 3, 8, 8]" in problem.detail
     assert not (folder / "outcome.json").exists()

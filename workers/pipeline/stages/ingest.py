@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,9 @@ from workers.pipeline.passes.fold import fold_constants
 from workers.pipeline.passes.layout import channels_last
 from workers.pipeline.passes.simplify import simplify
 
-_IMPORTERS: Mapping[ModelFormat, Callable[[Path], ImportedModel]] = {ModelFormat.ONNX: import_onnx}
+Importer = Callable[[Path, Mapping[str, Sequence[int]]], ImportedModel]
+
+_IMPORTERS: Mapping[ModelFormat, Importer] = {ModelFormat.ONNX: import_onnx}
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,20 @@ class IngestedModel:
     signature: ModelSignature
 
 
-def ingest(path: Path, model_format: ModelFormat) -> IngestedModel:
+def ingest(
+    path: Path, model_format: ModelFormat, input_shapes: Mapping[str, Sequence[int]]
+) -> IngestedModel:
     """Import and normalise a model.
+
+    Args:
+        path: the model file.
+        model_format: which importer reads it.
+        input_shapes: shapes of inputs whose model leaves dimensions open.
 
     Raises:
         NnfarmError: what the importer raises.
     """
-    imported = _IMPORTERS[model_format](path)
+    imported = _IMPORTERS[model_format](path, input_shapes)
     return IngestedModel(normalise(imported.graph), imported.signature)
 
 

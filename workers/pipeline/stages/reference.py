@@ -71,6 +71,17 @@ def _with_batch(array: Array, spec: TensorSpec) -> Array:
     """[samples, *shape] for both accepted forms."""
     if array.ndim == len(spec.shape):
         array = array[:, None]
+    per_sample = array.shape[1:]
+    fits = len(per_sample) == len(spec.shape) and all(
+        want in (-1, got) for want, got in zip(spec.shape, per_sample, strict=True)
+    )
+    if not fits:
+        raise NnfarmError(
+            "dataset.mismatch",
+            f"Samples of {spec.name!r} have shape {list(per_sample)}; the model is compiled for "
+            f"{list(spec.shape)} (an open batch is 1 unless an input shape says otherwise).",
+            input=spec.name,
+        )
     return np.ascontiguousarray(array.astype(spec.dtype.value, copy=False))
 
 
