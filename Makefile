@@ -80,13 +80,13 @@ build/.runtime: $(call sources,device_farm/runtime device_farm/native) | $(RUNTI
 	@$(PY) -m device_farm.runtime.build $(HOST_TARGETS)
 	@touch $@
 
-# What the tests build besides: minutes that are no test's. They find it up to date.
 .PHONY: native-test
-native-test: build/.native-test
+native-test: native build/.native-test ## Build what only tests run: TVM from source, sanitizers
 
-build/.native-test: build/.runtime build/.simulator
-	@echo "native: device runtime with sanitizers"
-	@$(PY) -m device_farm.runtime.build sanitize
+# Here and not by the first test that needs it: minutes of compiling are no test's time.
+build/.native-test: build/.runtime
+	@echo "native: device runtime for tests"
+	@$(PY) -m device_farm.runtime.build linux-x86_64-source sanitize
 	@touch $@
 
 build/.simulator: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
@@ -131,12 +131,6 @@ test: ## Everything that must hold before a merge: linters, types, all tests
 	@$(MAKE) -j2 setup-dev system-packages native-test web
 	@$(MAKE) lint
 	@$(PY) -m pytest
-
-.PHONY: test-source
-test-source: ## The runtime with TVM built from source, as for Android (minutes of compiling)
-	@$(MAKE) -j2 setup-dev native
-	@$(PY) -m device_farm.runtime.build linux-x86_64-source
-	@$(PY) -m pytest -m tvm_source tests/device_farm/runtime
 
 .PHONY: lint
 lint: setup-dev ## Linters, formatter, types, import rules

@@ -17,7 +17,7 @@ from device_farm.resources.bundles import (
     RuntimeBundle,
     find_bundle,
 )
-from device_farm.strategies.device_store import DeviceStore
+from device_farm.strategies.device_store import DeviceStore, with_libraries
 from device_farm.strategies.runner_events import NnapiEvent, RunnerEvents
 from service.contracts.devices import DeviceDescription
 from service.contracts.targets import Abi
@@ -99,7 +99,7 @@ def _probe(device: DeviceProtocol, bundle: RuntimeBundle) -> NnapiEvent:
     folder = DeviceStore(device).put_bundle(bundle)
     events = RunnerEvents()
     result = device.run(
-        f"{shlex.quote(f'{folder}/{RUNNER}')} --probe",
+        with_libraries(folder, f"{shlex.quote(f'{folder}/{RUNNER}')} --probe"),
         timeout_s=_PROBE_TIMEOUT_S,
         on_line=events.feed,
     )

@@ -135,5 +135,17 @@ class DeviceStore:
         return _q(self.path(*names))
 
 
+def with_libraries(bundle: str, command: str) -> str:
+    """A shell command that runs `command` with the bundle's libraries.
+
+    The runner names its own folder for them; the variable serves linkers that do not read that, and
+    the libraries a model's library needs. What the phone's shell has set already stays.
+    """
+    return (
+        f"export LD_LIBRARY_PATH={shlex.quote(bundle)}"
+        f'"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}" && exec {command}'
+    )
+
+
 def _q(text: str) -> str:
     return shlex.quote(text)

@@ -20,7 +20,7 @@ from device_farm.protocols.device import (
 )
 from device_farm.resources.bundles import RUNNER, RuntimeBundle
 from device_farm.strategies.condition import read_condition
-from device_farm.strategies.device_store import DeviceStore, StoredPart
+from device_farm.strategies.device_store import DeviceStore, StoredPart, with_libraries
 from device_farm.strategies.runner_events import MeasuredEvents, RunnerEvents
 from service.contracts.artifacts import Manifest
 from service.contracts.errors import NnfarmError
@@ -131,7 +131,7 @@ def _command(bundle: str, folder: str, inputs: str, measure: MeasureOptions) -> 
         f"--max-iterations={measure.max_iterations}",
     ]
     spaced = (part for argument in arguments for part in argument.split("=", 1))
-    return f"cd {shlex.quote(folder)} && exec {shlex.join(spaced)}"
+    return f"cd {shlex.quote(folder)} && {with_libraries(bundle, shlex.join(spaced))}"
 
 
 def _start_runner(

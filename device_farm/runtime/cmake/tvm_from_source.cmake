@@ -35,9 +35,13 @@ foreach(library tvm_ffi tvm_runtime)
   target_compile_definitions(${library} PRIVATE
     TVM_FFI_EXPORTS TVM_RUNTIME_EXPORTS TVM_FFI_USE_LIBBACKTRACE=0 TVM_FFI_BACKTRACE_ON_SEGFAULT=0)
   # Not our code, so not our warnings.
-  target_compile_options(${library} PRIVATE -w -fvisibility=hidden -fvisibility-inlines-hidden)
+  target_compile_options(${library} PRIVATE -w ${prefix_maps} -fvisibility=hidden
+    -fvisibility-inlines-hidden)
 endforeach()
 target_link_libraries(tvm_ffi PRIVATE ${CMAKE_DL_LIBS})
 target_link_libraries(tvm_runtime PRIVATE tvm_ffi ${CMAKE_DL_LIBS})
-find_package(Threads REQUIRED)
-target_link_libraries(tvm_runtime PRIVATE Threads::Threads)
+# Android has threads in its C library, and no libpthread to look for.
+if(NOT ANDROID)
+  find_package(Threads REQUIRED)
+  target_link_libraries(tvm_runtime PRIVATE Threads::Threads)
+endif()

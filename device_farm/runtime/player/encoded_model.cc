@@ -1,6 +1,8 @@
 #include "player/encoded_model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -24,6 +26,9 @@ constexpr uint64_t kMaxTensorSize = std::numeric_limits<uint32_t>::max();
 
 // Bytes of an element by OperandCode: scalars and tensors of NeuralNetworksTypes.h.
 constexpr uint32_t kElementSizes[] = {4, 4, 4, 4, 4, 1, 1, 2, 2, 1, 2, 1, 2, 1, 1};
+
+// OperandCodes of scalars: FLOAT32, INT32, UINT32, BOOL, FLOAT16. All others are tensors.
+constexpr int32_t kScalarTypes[] = {0, 1, 2, 6, 10};
 
 std::vector<uint32_t> ParseDims(const JsonValue& json) {
   std::vector<uint32_t> dims;
@@ -69,6 +74,16 @@ WeightsReference ParseWeights(const JsonValue& json) {
   if (!plain) json.Refuse("file is not a plain file name: " + weights.file);
   weights.size = static_cast<uint64_t>(json.Get("size").Int(1, kMaxInt64));
   return weights;
+}
+
+// NNAPI has no tensors of rank 0: no dimensions would say that the rank is unknown.
+void CheckRank(const JsonValue& json, const EncodedOperand& operand) {
+  if (!operand.extension.empty()) return;
+  const bool is_scalar = std::find(std::begin(kScalarTypes), std::end(kScalarTypes),
+                                   operand.type) != std::end(kScalarTypes);
+  if (is_scalar != operand.dims.empty()) {
+    json.Refuse(is_scalar ? "a scalar has no dimensions" : "a tensor has dimensions");
+  }
 }
 
 void ParseChannels(const JsonValue& json, EncodedOperand* operand) {
@@ -146,6 +161,7 @@ EncodedOperand ParseOperand(const JsonValue& json, const std::optional<WeightsRe
   if (json.Has("zero_point")) {
     operand.zero_point = static_cast<int32_t>(json.Get("zero_point").Int(-kMaxInt32 - 1, kMaxInt32));
   }
+  CheckRank(json, operand);
   ParseChannels(json, &operand);
   ParseValue(json, weights, &operand);
   return operand;

@@ -98,11 +98,31 @@ void Subgraph::CompileLocked() {
   if (encoded_.weights.has_value()) {
     weights_.emplace(*api_, settings_.package_dir, *encoded_.weights);
   }
+  try {
+    BuildAndCompile();
+  } catch (const ffi::Error& error) {
+    if (!MayRefuseWeights(error)) throw;
+    LogLine(error.message() + "; trying again without " + encoded_.weights->file +
+            " as shared memory");
+    model_.reset();
+    weights_->UsePointers();
+    BuildAndCompile();
+  }
+  const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
+  compile_us_ = spent.count();
+}
+
+// Drivers learn only from a compilation whether they may read the file behind the memory.
+bool Subgraph::MayRefuseWeights(const ffi::Error& error) const {
+  const std::string code = std::string(fallback_code::kCompileFailed) + ": ";
+  return weights_.has_value() && weights_->is_nnapi_memory() &&
+         error.kind() == kNnapiErrorKind && error.message().rfind(code, 0) == 0;
+}
+
+void Subgraph::BuildAndCompile() {
   model_.emplace(BuildModel(*api_, encoded_, weights_.has_value() ? &*weights_ : nullptr));
   devices_ = ChooseDevices(*api_, model_->get(), encoded_, settings_.device);
   CreateCompilation();
-  const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
-  compile_us_ = spent.count();
 }
 
 void Subgraph::CreateCompilation() {

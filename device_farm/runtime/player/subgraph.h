@@ -51,6 +51,8 @@ class Subgraph {
   };
 
   void CompileLocked();
+  void BuildAndCompile();
+  bool MayRefuseWeights(const tvm::ffi::Error& error) const;
   void CreateCompilation();
   bool CanReuseExecutions() const;
   // Fills `bindings_`.

@@ -6,18 +6,30 @@
 #include "player/nnapi_error.h"
 
 namespace nnfarm {
+namespace {
+
+// A driver's service may not be allowed to read files of this folder. Below level 3 NNAPI then
+// computes on the CPU without a word; from there on compiling fails and can be tried again.
+constexpr int kFileMemoryLevel = 3;
+
+}  // namespace
 
 Weights::Weights(const nnapi::Api& api, const std::string& directory,
                  const WeightsReference& reference)
-    : api_(api), memory_(Unset(api.ANeuralNetworksMemory_free)) {
-  const std::string path = directory + "/" + reference.file;
-  file_ = File::OpenForRead(path);
+    : api_(api),
+      path_(directory + "/" + reference.file),
+      file_(File::OpenForRead(path_)),
+      memory_(Unset(api.ANeuralNetworksMemory_free)) {
   const uint64_t size = file_.SizeBytes();
   if (size != reference.size) {
     throw tvm::ffi::Error("ValueError",
                           reference.file + ": " + std::to_string(size) + " bytes, " +
                               std::to_string(reference.size) + " expected",
                           "");
+  }
+  if (api.feature_level < kFileMemoryLevel) {
+    UsePointers();
+    return;
   }
   nnapi::Memory* memory = nullptr;
   const int result = api.ANeuralNetworksMemory_createFromFd(
@@ -26,10 +38,14 @@ Weights::Weights(const nnapi::Api& api, const std::string& directory,
     memory_.reset(memory);
     return;
   }
-  // Some drivers take no file of this file system; the values then go by pointer.
   LogLine("ANeuralNetworksMemory_createFromFd: " + nnapi::ResultName(result) + "; mapping " +
           reference.file + " instead");
-  mapped_ = MappedFile(file_, size, path);
+  UsePointers();
+}
+
+void Weights::UsePointers() {
+  memory_.reset();
+  mapped_ = MappedFile(file_, file_.SizeBytes(), path_);
 }
 
 void Weights::SetOperand(nnapi::Model* model, int32_t index, const EncodedOperand& operand) const {

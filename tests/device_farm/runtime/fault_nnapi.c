@@ -5,6 +5,7 @@
 //   FAULT_CRASH, FAULT_HANG, FAULT_EXIT=<function>
 //   FAULT_AFTER=<n>                  the fault begins after n good calls of that function
 //   FAULT_LEVEL=<code>               what getRuntimeFeatureLevel says (default 31)
+//   FAULT_FILE_MEMORY                compiling a model with constants in a file's memory fails
 //   FAULT_LOG=<file>                 every call's name, a line each
 // Compile with -DSYMBOLS=<level> to leave out the entry points of later levels.
 #include <signal.h>
@@ -30,6 +31,7 @@ typedef struct {
   Operand operands[MOST]; uint32_t operand_count;
   Operation operations[MOST]; uint32_t operation_count;
   uint32_t in[MOST], out[MOST];
+  bool has_file_memory;
 } Model;
 typedef struct { Model* model; } Compilation;
 typedef struct { Model* model; const void* in[MOST]; void* out[MOST]; bool reusable, done; } Execution;
@@ -105,6 +107,7 @@ int ANeuralNetworksModel_setOperandValueFromMemory(Model* model, int32_t index, 
   FAULT();
   if (offset + size > memory->size) return 4;
   model->operands[index].value = memory->data + offset;
+  model->has_file_memory = true;
   return 0;
 }
 int ANeuralNetworksModel_addOperation(Model* model, int32_t code, uint32_t in_count, const uint32_t* in,
@@ -139,7 +142,11 @@ int ANeuralNetworksCompilation_setPreference(Compilation* compilation, int32_t p
   (void)compilation;
   return preference == 1 ? 0 : 4;
 }
-int ANeuralNetworksCompilation_finish(Compilation* compilation) { FAULT(); (void)compilation; return 0; }
+int ANeuralNetworksCompilation_finish(Compilation* compilation) {
+  FAULT();
+  // What a driver's service that may not read the file says.
+  return compilation->model->has_file_memory && getenv("FAULT_FILE_MEMORY") != NULL ? 5 : 0;
+}
 int ANeuralNetworksExecution_create(Compilation* compilation, Execution** out) {
   FAULT();
   *out = calloc(1, sizeof(Execution));

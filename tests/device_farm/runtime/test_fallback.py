@@ -108,6 +108,28 @@ def test_what_only_saves_time_may_fail(run_package: Any, function: str) -> None:
     assert f"ANeuralNetworks{function}: UNMAPPABLE (7)" in result.log
 
 
+def test_a_driver_that_may_not_read_the_weights_file_gets_copies(
+    run_package: Any, files: tuple[Path, Path]
+) -> None:
+    result = run_package("--mode", "nnapi", FAULT_FILE_MEMORY="1")
+    assert result.exit_code == 0, result.log
+    assert "trying again without weights.bin as shared memory" in result.log
+    np.testing.assert_array_equal(load_file(files[1])["sum"], np.ones((2, *SHAPE)) + CONSTANTS)
+
+
+@pytest.mark.parametrize("symbols", [1, 2])
+def test_where_nnapi_would_hide_it_the_file_is_not_given(
+    run_package: Any, tmp_path: Path, symbols: int
+) -> None:
+    """Below level 3 a driver that may not read it is passed over without a word."""
+    log = tmp_path / "calls"
+    result = run_package("--mode", "nnapi", symbols=symbols, FAULT_LOG=str(log))
+    assert result.exit_code == 0, result.log
+    calls = set(log.read_text().split())
+    assert "ANeuralNetworksModel_setOperandValue" in calls
+    assert "ANeuralNetworksModel_setOperandValueFromMemory" not in calls
+
+
 @pytest.mark.parametrize(
     "function", ["_getDeviceCount", "Compilation_finish", "Execution_burstCompute"]
 )

@@ -149,6 +149,8 @@ BAD_DOCUMENTS: list[tuple[Change, str]] = [
     (put("operands", 0, "dims", [LARGE, LARGE, LARGE]), "dimensions overflow"),
     (put("operands", 1, "dims", [LARGE, LARGE, LARGE]), "dimensions overflow"),
     (put("operands", 0, "dims", "4"), "an array is expected"),
+    (put("operands", 0, "dims", []), "a tensor has dimensions"),
+    (put("operands", 2, "dims", [1]), "a scalar has no dimensions"),
     (put("operands", 0, "scale", "x"), "a number is expected"),
     (put("operands", 0, "scale", 1e39), "finite 32-bit float"),
     (put("operands", 0, "zero_point", 2**31), "zero_point"),

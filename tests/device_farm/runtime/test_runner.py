@@ -116,7 +116,9 @@ def test_every_handle_is_freed(run: Any, package: Any, tmp_path: Path, symbols: 
     log = tmp_path / "calls"
     run("--package", package.folder, "--no-trial", symbols=symbols, FAULT_LOG=str(log))
     calls = calls_of(log)
-    assert calls["ANeuralNetworksMemory_createFromFd"] == calls["ANeuralNetworksMemory_free"]
+    mapped = "ANeuralNetworksMemory_createFromFd"
+    assert calls.get(mapped) == calls.get("ANeuralNetworksMemory_free")
+    assert (mapped in calls) == (symbols >= 3)
     for kind in ("Model", "Execution"):
         made = f"ANeuralNetworks{kind}_create"
         assert calls[made] == calls[f"ANeuralNetworks{kind}_free"] > 0

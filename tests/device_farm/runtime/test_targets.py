@@ -111,6 +111,27 @@ def test_android_without_an_ndk_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         build.build("android-arm64-v8a")
 
 
+def test_android_is_built_with_the_ndk_s_own_toolchain(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    toolchain = tmp_path / "ndk" / "build" / "cmake" / "android.toolchain.cmake"
+    toolchain.parent.mkdir(parents=True)
+    settings = "${ANDROID_ABI} ${ANDROID_PLATFORM} ${ANDROID_STL}"
+    toolchain.write_text(f'message(FATAL_ERROR "got {settings}")')
+    monkeypatch.setenv("ANDROID_NDK_HOME", str(tmp_path / "ndk"))
+    with pytest.raises(ToolchainError, match=r"got armeabi-v7a android-27 c\+\+_static"):
+        build.build("android-armeabi-v7a", tmp_path / "build")
+
+
+@pytest.mark.parametrize("name", ["nnfarm_runner", "libnnfarm_nnapi.so"])
+def test_libraries_are_found_beside_the_runner(bundle: Path, name: str) -> None:
+    """By DT_RUNPATH: Android's linker reads no DT_RPATH."""
+    listing = subprocess.run(
+        ["readelf", "-d", bundle / name], capture_output=True, text=True, check=True
+    )
+    assert "(RUNPATH)            Library runpath: [$ORIGIN]" in listing.stdout
+
+
 def test_unknown_target(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["commodore-64"]) == 1
     assert "unknown target" in capsys.readouterr().err

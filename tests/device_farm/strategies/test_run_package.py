@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -139,6 +140,17 @@ def test_ends_of_the_runner_are_told_by_their_codes(
         run_package(phone, make_run(make_package(script)), NEVER)
     assert caught.value.code == code
     assert on_phone(phone, "ls runs") == []
+
+
+def test_the_linker_is_told_where_the_libraries_are(phone: AdbDevice, make_run: MakeRun) -> None:
+    """The bundle first, then what the phone's own shell has set."""
+    own = phone.run("echo $LD_LIBRARY_PATH", timeout_s=10).stdout.strip()
+    bundles = phone.run('echo "$TMPDIR"/nnfarm/bundles', timeout_s=10).stdout.strip()
+    run = make_run(make_package('echo "path $LD_LIBRARY_PATH" >&2; exit 5'))
+    with pytest.raises(RunFailedError) as failure:
+        run_package(phone, run, NEVER)
+    (line,) = re.findall("path (.*)", failure.value.log_tail)
+    assert line == f"{bundles}/linux-x86_64.{run.bundle.id}:{own}"
 
 
 def test_the_log_comes_with_a_failure(phone: AdbDevice, make_run: MakeRun) -> None:
