@@ -99,8 +99,8 @@ web: web/dist/index.html ## Build the page
 
 # Not `npm ci`: it refuses a lock file without the optional packages of other platforms, and npm
 # leaves those out where the registry does not carry them. Versions come from the lock file here,
-# too, and --no-save keeps it as it is.
-web/dist/index.html: $(call sources,web) | $(UV)
+# too, and --no-save keeps it as it is. A build needs no linters and test tools: --omit=dev.
+define npm
 	@if node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)' 2>/dev/null \
 	    && command -v npm >/dev/null; then npm=npm; \
 	else \
@@ -110,8 +110,19 @@ web/dist/index.html: $(call sources,web) | $(UV)
 	    npm="node $$node/lib/node_modules/npm/bin/npm-cli.js"; \
 	fi; \
 	echo "web: page with node $$(node --version)"; \
-	cd web; $$npm install --no-save --no-audit --no-fund --loglevel=error; \
-	$$npm run build --silent -- --logLevel warn; touch dist/index.html
+	cd web;
+endef
+
+web/dist/index.html: $(call sources,web) | $(UV)
+	$(npm) if ! test node_modules/.package-lock.json -nt package-lock.json; then \
+	    $$npm install $$(test -d node_modules/vitest || echo --omit=dev) --no-save --no-audit \
+	        --no-fund --loglevel=error; touch node_modules/.package-lock.json; fi; \
+	    $$npm run build --silent -- --logLevel warn; touch dist/index.html
+
+.PHONY: web-test
+web-test: web ## Linters, types and unit tests of the page
+	$(npm) $$npm install --no-save --no-audit --no-fund --loglevel=error; \
+	    $$npm run lint --silent; $$npm test --silent
 
 .PHONY: system-packages
 system-packages: ## Install the Debian packages of the full test run
@@ -128,7 +139,7 @@ system-packages: ## Install the Debian packages of the full test run
 
 .PHONY: test
 test: ## Everything that must hold before a merge: linters, types, all tests
-	@$(MAKE) -j2 setup-dev system-packages native-test web
+	@$(MAKE) -j2 setup-dev system-packages native-test web-test
 	@$(MAKE) lint
 	@$(PY) -m pytest
 

@@ -58,7 +58,10 @@ describe.each(Object.entries(schemes))("%s colours", (_, scheme) => {
     expect(contrast(of("bad-text"), of("surface"))).toBeGreaterThanOrEqual(AA_TEXT);
   });
 
-  it.each(["nnapi", "cpu", "accent", "focus", "line-strong"])("--%s is visible as a line", (name) => {
-    expect(contrast(of(name), of("surface"))).toBeGreaterThanOrEqual(AA_GRAPHICS);
-  });
+  it.each(["nnapi", "cpu", "accent", "focus", "line-strong"])(
+    "--%s is visible as a line",
+    (name) => {
+      expect(contrast(of(name), of("surface"))).toBeGreaterThanOrEqual(AA_GRAPHICS);
+    },
+  );
 });

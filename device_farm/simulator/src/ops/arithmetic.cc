@@ -5,7 +5,7 @@
 #include "ops/broadcast.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_arithmetic {
 namespace {
 
 Status PrepareBinary(Call& call) {
@@ -103,4 +103,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_arithmetic

@@ -3,7 +3,7 @@
 #include "ops/broadcast.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_compare {
 namespace {
 
 Status PrepareBinary(Call& call) {
@@ -79,4 +79,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_compare

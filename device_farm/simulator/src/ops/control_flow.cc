@@ -2,7 +2,7 @@
 
 #include "op_registry.h"
 
-namespace nnsim {
+namespace nnsim::ops_control_flow {
 namespace {
 
 // Shapes are those of the branch or body that runs: known in the execution only.
@@ -19,4 +19,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_control_flow

@@ -7,7 +7,7 @@
 #include "op_registry.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_conv {
 namespace {
 
 // Rows (output pixels) gathered and multiplied at once; a multiple of every tile height.
@@ -145,4 +145,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_conv

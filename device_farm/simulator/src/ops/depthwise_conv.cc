@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_depthwise_conv {
 namespace {
 
 Status ReadArgs(Call& call, ConvArgs* args) {
@@ -111,4 +111,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_depthwise_conv

@@ -4,7 +4,7 @@
 #include "op_registry.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_detection {
 namespace {
 
 Status PrepareTransform(Call& call) {
@@ -138,4 +138,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_detection

@@ -5,7 +5,7 @@
 #include "op_registry.h"
 #include "ops/conv.h"
 
-namespace nnsim {
+namespace nnsim::ops_heatmap {
 namespace {
 
 Status Prepare(Call& call) {
@@ -92,4 +92,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_heatmap

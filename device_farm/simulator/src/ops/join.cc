@@ -6,7 +6,7 @@
 #include "ops/rules.h"
 #include "ops/strided.h"
 
-namespace nnsim {
+namespace nnsim::ops_join {
 namespace {
 
 Status PrepareConcatenation(Call& call) {
@@ -188,4 +188,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_join

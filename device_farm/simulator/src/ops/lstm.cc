@@ -4,7 +4,7 @@
 #include "op_registry.h"
 #include "ops/lstm_cell.h"
 
-namespace nnsim {
+namespace nnsim::ops_lstm {
 namespace {
 
 // Operands of a single layer; layer normalization begins at `norm` where there is any.
@@ -194,4 +194,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_lstm

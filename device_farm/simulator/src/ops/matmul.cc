@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_matmul {
 namespace {
 
 Status PrepareFullyConnected(Call& call) {
@@ -144,4 +144,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_matmul

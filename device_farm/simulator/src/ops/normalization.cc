@@ -5,7 +5,7 @@
 #include "op_registry.h"
 #include "ops/conv.h"
 
-namespace nnsim {
+namespace nnsim::ops_normalization {
 namespace {
 
 // The axis is the last operand where there is one more than `without`, else the last axis.
@@ -114,4 +114,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_normalization

@@ -5,7 +5,7 @@
 #include "ops/rules.h"
 #include "ops/strided.h"
 
-namespace nnsim {
+namespace nnsim::ops_pad {
 namespace {
 
 constexpr int32_t kReflect = 0, kSymmetric = 1;
@@ -94,4 +94,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_pad

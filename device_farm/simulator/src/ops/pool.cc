@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_pool {
 namespace {
 
 enum class Pool { kAverage, kL2, kMax };
@@ -111,4 +111,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_pool

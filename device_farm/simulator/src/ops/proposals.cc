@@ -5,7 +5,7 @@
 #include "ops/boxes.h"
 #include "ops/conv.h"
 
-namespace nnsim {
+namespace nnsim::ops_proposals {
 namespace {
 
 Status PrepareProposals(Call& call) {
@@ -219,4 +219,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_proposals

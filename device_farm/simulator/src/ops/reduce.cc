@@ -4,7 +4,7 @@
 #include "op_registry.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_reduce {
 namespace {
 
 // Which axes of input 0 are reduced; no axes at all means all of them.
@@ -143,4 +143,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_reduce

@@ -6,7 +6,7 @@
 #include "op_registry.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_reshape {
 namespace {
 
 void CopyBytes(Call& call) {
@@ -144,4 +144,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_reshape

@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_resize {
 namespace {
 
 struct ResizeArgs {
@@ -135,4 +135,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_resize

@@ -4,7 +4,7 @@
 #include "op_registry.h"
 #include "ops/recurrent.h"
 
-namespace nnsim {
+namespace nnsim::ops_rnn {
 namespace {
 
 // One layer's parameters. The second input is optional.
@@ -171,4 +171,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_rnn

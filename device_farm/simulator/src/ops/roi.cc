@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_roi {
 namespace {
 
 struct RoiArgs {
@@ -185,4 +185,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_roi

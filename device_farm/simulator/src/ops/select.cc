@@ -8,7 +8,7 @@
 #include "op_registry.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_select {
 namespace {
 
 Status PrepareTopK(Call& call) {
@@ -138,4 +138,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_select

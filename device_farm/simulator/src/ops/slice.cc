@@ -5,7 +5,7 @@
 #include "ops/rules.h"
 #include "ops/strided.h"
 
-namespace nnsim {
+namespace nnsim::ops_slice {
 namespace {
 
 void Read(Call& call, const Dims& dims, int64_t start, const Strides& strides) {
@@ -169,4 +169,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_slice

@@ -5,7 +5,7 @@
 #include "ops/rules.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_softmax {
 namespace {
 
 Status ReadAxis(Call& call, uint32_t* axis) {
@@ -67,4 +67,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_softmax

@@ -6,7 +6,7 @@
 #include "ops/strided.h"
 #include "ops/window.h"
 
-namespace nnsim {
+namespace nnsim::ops_space {
 namespace {
 
 void PermuteInput(Call& call, const Dims& dims, const std::vector<size_t>& order) {
@@ -199,4 +199,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_space

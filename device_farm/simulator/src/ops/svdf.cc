@@ -4,7 +4,7 @@
 #include "op_registry.h"
 #include "ops/rules.h"
 
-namespace nnsim {
+namespace nnsim::ops_svdf {
 namespace {
 
 Status PrepareSvdf(Call& call) {
@@ -60,4 +60,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_svdf

@@ -6,7 +6,7 @@
 #include "ops/conv.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_transpose_conv {
 namespace {
 
 // The window seen from the gradient: "input" and "output" are those of the operation.
@@ -121,4 +121,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_transpose_conv

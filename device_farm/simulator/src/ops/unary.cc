@@ -5,7 +5,7 @@
 #include "ops/rules.h"
 #include "parallel.h"
 
-namespace nnsim {
+namespace nnsim::ops_unary {
 namespace {
 
 template <typename F>
@@ -89,4 +89,4 @@ const Registrar kOps{
 };
 
 }  // namespace
-}  // namespace nnsim
+}  // namespace nnsim::ops_unary
