@@ -71,6 +71,22 @@ def _is_bias(site: Site) -> bool:
     return bias is not None and bias.shape[-1:] == (channels,) and bias.size == channels
 
 
+def window_roles(window: Window, builder: ModelBuilder) -> dict[str, int]:
+    """Operands of the window's roles; dilation and the layout flag before it only where needed."""
+    values = window.pads() | window.strides()
+    roles = {name: builder.int32(value) for name, value in values.items()}
+    if window.is_dilated:
+        roles["nchw"] = builder.bool(False)
+        roles["dilation_width"] = builder.int32(window.dilation_width)
+        roles["dilation_height"] = builder.int32(window.dilation_height)
+    return roles
+
+
+def level_of(window: Window) -> int:
+    """Least level of a window, beyond the operation's own."""
+    return DILATION_LEVEL if window.is_dilated else 1
+
+
 def bias_operand(site: Site, builder: ModelBuilder) -> int:
     """The bias, zeros where the model has none: NNAPI's convolutions always take one."""
     channels = site.output_shape[-1]

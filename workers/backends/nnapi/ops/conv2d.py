@@ -8,12 +8,13 @@ import numpy as np
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.convolution import (
-    DILATION_LEVEL,
     bias_operand,
     check_convolution,
     convolution_patterns,
     group_count,
+    level_of,
     window_of_site,
+    window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.operation import Operation, Pattern, Site
@@ -36,11 +37,6 @@ class Conv2d(Operation):
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         weight, window = site.constant("weight"), window_of_site(site)
         assert weight is not None  # check asked
-        roles = {k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()}
-        if window.is_dilated:
-            roles["nchw"] = builder.bool(False)
-            roles["dilation_width"] = builder.int32(window.dilation_width)
-            roles["dilation_height"] = builder.int32(window.dilation_height)
         builder.add(
             self.name,
             builder.output(site.output),
@@ -48,8 +44,8 @@ class Conv2d(Operation):
             filter=builder.constant(np.transpose(weight, (3, 0, 1, 2))),
             bias=bias_operand(site, builder),
             activation=builder.int32(site.activation or Activation.NONE),
-            level=DILATION_LEVEL if window.is_dilated else 1,
-            **roles,
+            level=level_of(window),
+            **window_roles(window, builder),
         )
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.convolution import (
-    DILATION_LEVEL,
     bias_operand,
     check_convolution,
     convolution_patterns,
     is_depthwise,
+    level_of,
     window_of_site,
+    window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.operation import Operation, Pattern, Site
@@ -38,11 +39,6 @@ class DepthwiseConv2d(Operation):
         weight, window = site.constant("weight"), window_of_site(site)
         assert weight is not None  # check asked
         height, width, _, channels = weight.shape
-        roles = {k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()}
-        if window.is_dilated:
-            roles["nchw"] = builder.bool(False)
-            roles["dilation_width"] = builder.int32(window.dilation_width)
-            roles["dilation_height"] = builder.int32(window.dilation_height)
         builder.add(
             self.name,
             builder.output(site.output),
@@ -51,8 +47,8 @@ class DepthwiseConv2d(Operation):
             bias=bias_operand(site, builder),
             depth_multiplier=builder.int32(channels // site.shape("data")[-1]),
             activation=builder.int32(site.activation or Activation.NONE),
-            level=DILATION_LEVEL if window.is_dilated else 1,
-            **roles,
+            level=level_of(window),
+            **window_roles(window, builder),
         )
 
 

@@ -14,6 +14,7 @@ from workers.backends.nnapi.convolution import (
     group_count,
     is_depthwise,
     window_of_site,
+    window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
@@ -48,7 +49,7 @@ class GroupedConv2d(Operation):
             groups=builder.int32(int(site["conv"].attrs.groups)),
             activation=builder.int32(site.activation or Activation.NONE),
             nchw=builder.bool(False),
-            **{k: builder.int32(v) for k, v in (window.pads() | window.strides()).items()},
+            **window_roles(window, builder),
         )
 
 
