@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
-from service import __version__, api, http_errors, web
+from service import __version__, api, api_docs, http_errors, web
 from service.bell import Bell
 from service.body_limit import BodyLimit
 from service.components import Components
@@ -49,10 +49,19 @@ def create_app(settings: Settings) -> FastAPI:
             dispatcher.stop()
             components.database.close()
 
-    app = FastAPI(title="nnfarm", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
+    app = FastAPI(
+        title="nnfarm",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        openapi_url=api_docs.OPENAPI_URL,
+        docs_url=None,  # FastAPI's own viewers load their scripts from other hosts
+        redoc_url=None,
+    )
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     http_errors.install(app)
     app.include_router(api.make_router())
+    app.include_router(api_docs.make_router(settings.web_dir))
     app.include_router(web.make_router(settings.web_dir))
     return app
 

@@ -63,6 +63,9 @@ class Settings(BaseSettings):
     resend_after_s: float = Field(60.0, gt=0, description="A task nobody claimed is sent again")
     no_device_after_s: float = Field(30.0, gt=0, description="Then a run nobody can do is skipped")
     device_timeout_s: float = Field(30.0, gt=0, description="A silent device goes offline")
+    quarantine_s: float = Field(
+        600.0, ge=0, description="Rest of a device after three device errors in a row"
+    )
     long_poll_s: float = Field(10.0, ge=0, description="How long an agent's lease call waits")
     sweep_interval_s: float = Field(1.0, gt=0)
     event_ping_s: int = Field(15, gt=0, description="Keep-alive of server-sent events")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 from service.contracts.errors import NnfarmError
 
@@ -21,13 +24,24 @@ _NOT_BUILT = """<!doctype html>
 """
 
 
+class _PageRoute(APIRoute):
+    """The route of all paths nobody else has: to other methods than its own, it is not there.
+
+    Otherwise every unknown path would exist, and refuse the method with 405.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return (match, child_scope) if match is Match.FULL else (Match.NONE, {})
+
+
 def make_router(web_dir: Path) -> APIRouter:
     """Routes for everything the API has not taken; include it last.
 
     Args:
         web_dir: the page's build; looked at for every request, so it may be built while we run.
     """
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=_PageRoute)
 
     @router.api_route("/{path:path}", methods=["GET", "HEAD"])
     def show_page(path: str) -> Response:

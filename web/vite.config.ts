@@ -3,8 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
 import react from "@vitejs/plugin-react";
-import type { Plugin } from "vite";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type Plugin } from "vite";
 
 // `npm run dev` proxies API calls to a service on this machine; the built page always asks the
 // host it was loaded from.
@@ -41,5 +40,4 @@ export default defineConfig({
       ["/v1", "/docs", "/openapi.json", "/swagger-ui"].map((path) => [path, service]),
     ),
   },
-  test: { environment: "node", include: ["src/**/*.test.ts"] },
 });

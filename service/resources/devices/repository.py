@@ -20,6 +20,11 @@ def find(session: Session, device_id: str) -> DeviceRow | None:
     return session.get(DeviceRow, device_id)
 
 
+def lock(session: Session, device_id: str) -> DeviceRow | None:
+    """The device as it is now, locked until the commit."""
+    return session.get(DeviceRow, device_id, with_for_update=True, populate_existing=True)
+
+
 def find_many(session: Session, ids: Iterable[str]) -> dict[str, DeviceRow]:
     """Devices by id."""
     rows = session.scalars(select(DeviceRow).where(DeviceRow.id.in_(set(ids))))

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path
 
 from service.authorization import allow_agent, allow_user
-from service.components import ReadSession, WriteSession
+from service.components import ComponentsDep, ReadSession, WriteSession
 from service.contracts.devices import AgentReport
 from service.contracts.errors import NnfarmError
 from service.db import announce
 from service.pages import Page, PageDep, page_of
-from service.resources.devices import repository, service
+from service.resources.devices import quarantine, repository, service
 from service.resources.devices.schemas import Device, DeviceList, device_view
 from service.resources.runs import leases
 
@@ -34,17 +34,27 @@ def show_device(device_id: str, session: ReadSession) -> Device:
     return device_view(service.require_device(session, device_id))
 
 
+@router.post("/{device_id}/release")
+def release_device(device_id: str, session: WriteSession) -> Device:
+    """End a device's quarantine now; it also ends by itself, with a report after some minutes."""
+    row = quarantine.release(session, device_id)
+    announce(session, leases.TOPIC)
+    return device_view(row)
+
+
 @agent_router.put("/{agent_name}")
 def report_devices(
     agent_name: Annotated[str, Path(min_length=1, max_length=200)],
     report: AgentReport,
     session: WriteSession,
+    components: ComponentsDep,
 ) -> DeviceList:
     """An agent's regular report: the devices it has now. All others of this agent go offline."""
     if report.agent_name != agent_name:
         raise NnfarmError(
             "request.invalid", f"The report is of {report.agent_name!r}, not of {agent_name!r}."
         )
-    rows = service.accept_report(session, report, leases.leased_device_ids(session))
+    leased = leases.leased_device_ids(session)
+    rows = service.accept_report(session, report, leased, components.settings.quarantine_s)
     announce(session, leases.TOPIC)
     return DeviceList(items=[device_view(row) for row in rows])

@@ -21,6 +21,9 @@ class Device(BaseModel):
     description: DeviceDescription
     last_seen_at: datetime
     agent_name: str = Field(examples=["bench-1"])
+    quarantined_at: datetime | None = Field(
+        None, description="Since when it gets no runs because it kept failing; null: it gets them"
+    )
 
 
 class DeviceList(BaseModel):
@@ -38,4 +41,5 @@ def device_view(row: DeviceRow) -> Device:
         description=row.description,
         last_seen_at=row.last_seen_at,
         agent_name=row.agent_name,
+        quarantined_at=row.quarantined_at,
     )

@@ -12,7 +12,7 @@ from service.contracts.devices import AgentReport, DeviceDescription, DeviceStat
 from service.contracts.errors import NnfarmError
 from service.contracts.targets import Abi
 from service.identifiers import new_id
-from service.resources.devices import repository
+from service.resources.devices import quarantine, repository
 from service.resources.devices.tables import DeviceRow
 
 
@@ -29,7 +29,7 @@ def require_device(session: Session, device_id: str) -> DeviceRow:
 
 
 def accept_report(
-    session: Session, report: AgentReport, leased_device_ids: Container[str]
+    session: Session, report: AgentReport, leased_device_ids: Container[str], quarantine_s: float
 ) -> list[DeviceRow]:
     """Bring an agent's devices up to date; those it does not name are offline.
 
@@ -37,6 +37,7 @@ def accept_report(
         session: the transaction.
         report: what the agent has now.
         leased_device_ids: devices with a run in hand; they stay busy.
+        quarantine_s: a usable device that has been in quarantine for so long is released.
     """
     serials = [description.serial for description in report.devices]
     if len(set(serials)) != len(serials):
@@ -51,6 +52,8 @@ def accept_report(
             session.add(row)
         row.description = description
         row.last_seen_at = now
+        if not description.reason_unusable and quarantine.is_over(row, quarantine_s):
+            quarantine.lift(row)
         row.state = _state(row, leased_device_ids)
         rows.append(row)
     for missing in known.values():
@@ -109,6 +112,7 @@ def _new_row(agent_name: str, description: DeviceDescription, now: datetime) -> 
         state=DeviceState.OFFLINE,
         last_seen_at=now,
         created_at=now,
+        faulted_run_ids=[],
     )
 
 
@@ -117,4 +121,6 @@ def _state(row: DeviceRow, leased_device_ids: Container[str]) -> DeviceState:
         return DeviceState.BUSY
     if row.description.reason_unusable:
         return DeviceState.MAINTENANCE
+    if row.quarantined_at is not None:
+        return DeviceState.QUARANTINED
     return DeviceState.ONLINE

@@ -27,3 +27,7 @@ class DeviceRow(Base):
     state: Mapped[DeviceState] = mapped_column(enum_column(DeviceState))
     last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    faulted_run_ids: Mapped[list[str]] = mapped_column(PydanticJson(list[str]))
+    """Runs whose last results here were device errors, the newest last, repeated for attempts."""
+    quarantined_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """Outlives `state`, which says offline when the agent goes, in quarantine or not."""

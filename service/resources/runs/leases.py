@@ -12,6 +12,7 @@ from service.contracts.runs import Lease, LeaseRequest, MeasureOptions, RunRepor
 from service.db import announce
 from service.resources.artifacts import service as artifacts
 from service.resources.compilations import repository as compilations
+from service.resources.devices import quarantine
 from service.resources.devices import repository as devices
 from service.resources.devices import service as device_rules
 from service.resources.devices.tables import DeviceRow
@@ -89,12 +90,14 @@ def report(session: Session, run_id: str, word: RunReport, max_attempts: int) ->
         return
     run = _require_holder(session, run_id, word.fence)
     run.log_tail = word.log_tail
-    if word.problem is None:
+    error = from_problem(word.problem) if word.problem else None
+    _release(session, run)
+    _judge_device(session, run, error)
+    if error is None:
         run.measurement = word.measurement
-        _release(session, run)
         finish(session, run, RunStatus.SUCCEEDED)
     else:
-        _fail_attempt(session, run, from_problem(word.problem), max_attempts)
+        _fail_attempt(session, run, error, max_attempts)
 
 
 def requeue_lost(session: Session, max_attempts: int) -> None:
@@ -109,12 +112,12 @@ def requeue_lost(session: Session, max_attempts: int) -> None:
             error = NnfarmError(
                 "run.device_lost", f"Agent {run.agent_name} fell silent during the run."
             )
+            _release(session, run)
             _fail_attempt(session, run, error, max_attempts)
 
 
 def _fail_attempt(session: Session, run: RunRow, error: NnfarmError, max_attempts: int) -> None:
     """Try again where another try may help: after failures of device or infrastructure."""
-    _release(session, run)
     may_help = error.kind.error_class in (ErrorClass.DEVICE, ErrorClass.INFRA)
     if not may_help or run.attempt >= max_attempts:
         finish(session, run, RunStatus.FAILED, error)
@@ -128,6 +131,20 @@ def _fail_attempt(session: Session, run: RunRow, error: NnfarmError, max_attempt
     run.queued_at = utc_now()
     publish(session, run)
     announce(session, TOPIC)
+
+
+def _judge_device(session: Session, run: RunRow, error: NnfarmError | None) -> None:
+    """Count a device error against the run's device; all else but `infra` speaks for it.
+
+    Only what an agent reports counts: when an agent falls silent, that is not its device's fault.
+    """
+    assert run.device_id is not None  # it has a holder
+    error_class = error.kind.error_class if error else None
+    if error_class is ErrorClass.DEVICE:
+        elsewhere = repository.has_succeeded_elsewhere(session, run.artifact_id, run.device_id)
+        quarantine.note_fault(session, run.device_id, run.id, elsewhere)
+    elif error_class is not ErrorClass.INFRA:
+        quarantine.note_health(session, run.device_id)
 
 
 def _release(session: Session, run: RunRow) -> None:

@@ -98,6 +98,16 @@ def take(
     return bool(result.rowcount)
 
 
+def has_succeeded_elsewhere(session: Session, artifact_id: str, device_id: str) -> bool:
+    """Whether the artifact has run on another device."""
+    query = select(RunRow.id).where(
+        RunRow.artifact_id == artifact_id,
+        RunRow.status == RunStatus.SUCCEEDED,
+        RunRow.device_id != device_id,
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
 def leased_device_ids(session: Session) -> set[str]:
     """Devices with a run in hand."""
     query = select(RunRow.device_id).where(RunRow.status == RunStatus.LEASED)

@@ -83,8 +83,14 @@ def skip_hopeless(session: Session, patience_s: float) -> None:
     if not waiting:
         return
     known = devices.all_devices(session)
-    # A device that has only just gone may come back: it counts for as long as a run waits.
-    recent = [row for row in known if device_rules.is_attached(row) or row.last_seen_at >= moment]
+    # A device that has only just gone may come back: it counts for as long as a run waits. One in
+    # quarantine rests for longer than that.
+    recent = [
+        row
+        for row in known
+        if row.quarantined_at is None
+        and (device_rules.is_attached(row) or row.last_seen_at >= moment)
+    ]
     for run in waiting:
         wanted = [row for row in recent if run.wanted_device_id in (None, row.id)]
         if any(device_rules.can_run(row, run.abi, run.needed_level) for row in wanted):
@@ -154,6 +160,8 @@ def _why_hopeless(session: Session, run: RunRow, patience_s: float) -> str:
     if run.wanted_device_id is not None:
         device = device_rules.require_device(session, run.wanted_device_id)
         reason = device_rules.obstacle(device, run.abi, run.needed_level)
+        if not reason and device.quarantined_at is not None:
+            reason = f"{device.description.name} is in quarantine: its last runs all failed on it."
         return reason or f"{device.description.name} was not attached for {patience_s:g} s."
     return (
         f"No usable device with ABI {run.abi} and NNAPI feature level {run.needed_level} or higher "

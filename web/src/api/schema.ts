@@ -465,6 +465,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/devices/{device_id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release Device
+         * @description End a device's quarantine now; it also ends by itself, with a report after some minutes.
+         */
+        post: operations["release_device_v1_devices__device_id__release_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -840,7 +860,8 @@ export interface components {
             model_id: string;
             /**
              * @default {
-             *       "exclude_ops": []
+             *       "exclude_ops": [],
+             *       "input_shapes": {}
              *     }
              */
             options: components["schemas"]["CompileOptions"];
@@ -886,6 +907,21 @@ export interface components {
              *     ]
              */
             exclude_ops: string[];
+            /**
+             * Input Shapes
+             * @description Shapes of inputs whose model leaves dimensions open, by input name. NNAPI needs them; an open batch dimension is taken as 1 where this does not say otherwise
+             * @example {
+             *       "image": [
+             *         1,
+             *         3,
+             *         224,
+             *         224
+             *       ]
+             *     }
+             */
+            input_shapes?: {
+                [key: string]: number[];
+            };
         };
         /**
          * CompileOutcome
@@ -981,6 +1017,11 @@ export interface components {
              * @example virtual-level4-x86_64
              */
             name: string;
+            /**
+             * Quarantined At
+             * @description Since when it gets no runs because it kept failing; null: it gets them
+             */
+            quarantined_at?: string | null;
             state: components["schemas"]["DeviceState"];
         };
         /**
@@ -2871,6 +2912,46 @@ export interface operations {
         };
     };
     show_device_v1_devices__device_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                device_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Device"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    release_device_v1_devices__device_id__release_post: {
         parameters: {
             query?: never;
             header?: never;
