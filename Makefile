@@ -1,7 +1,7 @@
 # nnfarm: one command from a clean clone to a running farm. `make` alone prints help.
 #
 # Every step leaves a stamp or its product, so a second call is instant. Steps that do not need
-# each other run side by side (the -j2 below), also where make was called without -j.
+# each other run side by side (the -j4 below), also where make was called without -j.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -34,12 +34,12 @@ help: ## Print this
 
 .PHONY: demo
 demo: ## Compile and run the example model on virtual phones, print the table
-	@$(MAKE) -j2 ready
+	@$(MAKE) -j4 ready
 	@$(PY) -m service.local demo
 
 .PHONY: serve
 serve: ## Run the service, a worker and the farm on this machine, until Ctrl-C (PORT=8000)
-	@$(MAKE) -j2 ready
+	@$(MAKE) -j4 ready
 	@$(PY) -m service.local serve --port $(PORT)
 
 .PHONY: ready
@@ -73,25 +73,31 @@ $(DEV_STAMP): requirements-dev.lock pyproject.toml | $(UV)
 	@touch $(RUNTIME_STAMP) $@
 
 .PHONY: native
-native: build/.runtime build/.simulator ## Build the C++ parts for virtual phones (x86-64 and arm64)
+native: $(HOST_TARGETS:%=build/.runtime-%) $(HOST_TARGETS:%=build/.simulator-%) build/.stubs ## Build the C++ parts for virtual phones (x86-64 and arm64)
 
-build/.runtime: $(call sources,device_farm/runtime device_farm/native) | $(RUNTIME_STAMP)
-	@echo "native: device runtime for $(HOST_TARGETS)"
-	@$(PY) -m device_farm.runtime.build $(HOST_TARGETS)
+build/.runtime-%: $(call sources,device_farm/runtime device_farm/native) | $(RUNTIME_STAMP)
+	@echo "native: device runtime for $*"
+	@$(PY) -m device_farm.runtime.build $* >/dev/null
 	@touch $@
 
 .PHONY: native-test
 native-test: native build/.native-test ## Build what only tests run: TVM from source, sanitizers
 
 # Here and not by the first test that needs it: minutes of compiling are no test's time.
-build/.native-test: build/.runtime
+build/.native-test: $(HOST_TARGETS:%=build/.runtime-%)
 	@echo "native: device runtime for tests"
 	@$(PY) -m device_farm.runtime.build linux-x86_64-source sanitize
 	@touch $@
 
-build/.simulator: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
-	@echo "native: NNAPI simulator for $(HOST_TARGETS)"
-	@$(PY) -m device_farm.simulator.build $(HOST_TARGETS)
+build/.simulator-%: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
+	@echo "native: NNAPI simulator for $*"
+	@$(PY) -m device_farm.simulator.build $* >/dev/null
+	@touch $@
+
+# The worker would make these at its first start.
+build/.stubs: $(call sources,workers/toolchain) | $(RUNTIME_STAMP)
+	@echo "native: stub libraries to link against Android's"
+	@$(PY) -m workers.toolchain.prepare build/toolchain
 	@touch $@
 
 .PHONY: web
@@ -139,7 +145,8 @@ system-packages: ## Install the Debian packages of the full test run
 
 .PHONY: test
 test: ## Everything that must hold before a merge: linters, types, all tests
-	@$(MAKE) -j2 setup-dev system-packages native-test web-test
+	@$(MAKE) setup-dev
+	@$(MAKE) -j4 system-packages native-test web-test
 	@$(MAKE) lint
 	@$(PY) -m pytest
 
@@ -152,7 +159,8 @@ lint: setup-dev ## Linters, formatter, types, import rules
 
 .PHONY: bench
 bench: ## Benchmarks of this machine (not part of the tests)
-	@$(MAKE) -j2 setup-dev native
+	@$(MAKE) setup-dev
+	@$(MAKE) -j4 native
 	@for name in compile_time service_overhead; do \
 	    echo "bench: $$name"; $(PY) -m "benchmarks.$$name" | tee "build/bench-$$name.json"; done
 
