@@ -166,9 +166,9 @@ bench: ## Benchmarks of this machine (not part of the tests)
 
 .PHONY: lock
 lock: $(UV) ## Resolve pyproject.toml anew into the two lock files
-	@$(UV) pip compile --quiet --upgrade --no-header --no-annotate pyproject.toml \
+	@$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate pyproject.toml \
 	    --group native --output-file requirements.lock
-	@$(UV) pip compile --quiet --upgrade --no-header --no-annotate pyproject.toml \
+	@$(UV) pip compile --quiet --upgrade --universal --no-header --no-annotate pyproject.toml \
 	    --group dev --group examples --output-file requirements-dev.lock
 
 .PHONY: clean
