@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 
 def make_model(
@@ -56,8 +55,3 @@ def single(
 def weights(*shape: int, seed: int = 0) -> np.ndarray:
     """Reproducible float32 values around zero."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def run_reference(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """ONNX's own reference evaluator."""
-    return [np.asarray(a) for a in ReferenceEvaluator(model).run(None, dict(inputs))]

@@ -51,6 +51,11 @@ class Binding:
         call = self.call
         return call.op.name if call is not None else type(self.value).__name__
 
+    @property
+    def is_returned_only(self) -> bool:
+        """Whether it is an alias or a tuple that only the function's return needs."""
+        return self.call is None and not isinstance(self.value, relax.TupleGetItem)
+
 
 @dataclass(frozen=True)
 class Graph:

@@ -132,11 +132,7 @@ def _region(graph: Graph, units: Sequence[Unit], symbol: str) -> Region:
 
 def _computing_users(graph: Graph, var: relax.Var) -> Iterable[Binding]:
     """Readers of a variable but the aliases and tuples the function returns."""
-    return [u for u in graph.users.get(var, ()) if u.call is not None or _is_item(u.value)]
-
-
-def _is_item(value: relax.Expr) -> bool:
-    return isinstance(value, relax.TupleGetItem)
+    return [u for u in graph.users.get(var, ()) if not u.is_returned_only]
 
 
 def _read(graph: Graph, var: relax.Var) -> Iterable[relax.Var]:

@@ -152,13 +152,12 @@ def _replaced(expr: relax.Expr, new: dict[relax.Var, relax.Expr]) -> relax.Expr:
 def _topological(graph: Graph, regions: Sequence[Region]) -> Iterable[Binding | Region]:
     """Bindings outside regions, and regions, each after what it reads; graph order otherwise."""
     region_of = {var: r for r in regions for unit in r.units for var in unit.members}
-    returned_only = {b.var for b in graph.bindings if b.call is None and not _is_item(b.value)}
     items: dict[Binding | Region, set[relax.Var]] = {}
     for binding in graph.bindings:
         region = region_of.get(binding.var)
         if region is not None:
             items.setdefault(region, set(region.inputs))
-        elif binding.var not in returned_only:
+        elif not binding.is_returned_only:
             items[binding] = set(free_vars(binding.value))
     ready = set(graph.inputs)
     while items:
@@ -168,7 +167,3 @@ def _topological(graph: Graph, regions: Sequence[Region]) -> Iterable[Binding | 
         del items[item]
         ready.update([item.var] if isinstance(item, Binding) else item.outputs)
         yield item
-
-
-def _is_item(value: relax.Expr) -> bool:
-    return isinstance(value, relax.TupleGetItem)
