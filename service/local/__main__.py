@@ -32,7 +32,7 @@ Port = Annotated[int | None, typer.Option(help="Port of the service (NNFARM_PORT
 def serve(port: Port = None) -> None:
     """Run the stack until Ctrl-C or SIGTERM."""
     settings = LocalSettings()
-    options = StackOptions(settings.data_dir, settings.host, port or settings.port or DEFAULT_PORT)
+    options = _options(settings, port or settings.port or DEFAULT_PORT)
     terminal = Terminal()
     with Stack(options, terminal.say) as stack:
         stack.wait_for_devices()
@@ -49,7 +49,7 @@ def demo(
 ) -> None:
     """Compile and run examples/digits on virtual phones, show the table, stop."""
     settings = LocalSettings()
-    options = StackOptions(settings.data_dir, settings.host, port or settings.port)
+    options = _options(settings, port or settings.port)
     terminal = Terminal()
     with Stack(options, terminal.say) as stack:
         stack.wait_for_devices()
@@ -58,6 +58,16 @@ def demo(
             terminal.say(f"the page: {stack.url} (Ctrl-C stops)")
             _wait_for_ever()
     raise typer.Exit(exit_code)
+
+
+def _options(settings: LocalSettings, port: int | None) -> StackOptions:
+    return StackOptions(
+        settings.data_dir,
+        settings.host,
+        port,
+        database_url=settings.database_url,
+        redis_url=settings.redis_url,
+    )
 
 
 def _wait_for_ever() -> None:

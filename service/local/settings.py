@@ -18,3 +18,9 @@ class LocalSettings(BaseSettings):
     data_dir: Path = Field(Path("var"), description="Database, blobs, queue, secrets, logs")
     host: str = Field("127.0.0.1", description="Address the service listens on")
     port: int | None = Field(None, description="Port of the service; serve: 8000, demo: a free one")
+    database_url: str | None = Field(
+        None, description="A database that runs already; default: SQLite in the data folder"
+    )
+    redis_url: str | None = Field(
+        None, description="A Redis that runs already; default: a redis-server of the stack's own"
+    )

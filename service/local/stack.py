@@ -45,6 +45,8 @@ class StackOptions:
         virtual_phones: what the agent starts; None: what NNFARM_FARM_VIRTUAL_PHONES says, else
             the demo set.
         usb_phones: whether the agent uses phones attached to this machine; None: its own default.
+        database_url: a database that is there already; None: SQLite in the data folder.
+        redis_url: a queue that is there already; None: a redis-server of the stack's own.
     """
 
     data_dir: Path
@@ -52,6 +54,8 @@ class StackOptions:
     port: int | None
     virtual_phones: str | None = None
     usb_phones: bool | None = None
+    database_url: str | None = None
+    redis_url: str | None = None
 
 
 class Stack:
@@ -95,7 +99,8 @@ class Stack:
         self._lock.release()
 
     def _start_parts(self) -> None:
-        self._start(self._queue(), f"127.0.0.1:{self._queue_port}")
+        if self._options.redis_url is None:
+            self._start(self._queue(), f"127.0.0.1:{self._queue_port}")
         self._await("the queue", self._queue_answers, _START_TIMEOUT_S)
         self._start(self._service(), f"{self.url} (API reference: {self.url}/docs)")
         # These three take their seconds of start-up side by side.
@@ -158,6 +163,8 @@ class Stack:
 
     @property
     def _redis_url(self) -> str:
+        if self._options.redis_url is not None:
+            return self._options.redis_url
         return f"redis://:{self._keys.redis_password}@127.0.0.1:{self._queue_port}/0"
 
     def _queue(self) -> Program:
@@ -171,7 +178,8 @@ class Stack:
         settings = {
             "NNFARM_HOST": self._options.host,
             "NNFARM_PORT": str(self._port),
-            "NNFARM_DATABASE_URL": f"sqlite:///{self.data_dir / 'nnfarm.db'}",
+            "NNFARM_DATABASE_URL": self._options.database_url
+            or f"sqlite:///{self.data_dir / 'nnfarm.db'}",
             "NNFARM_BLOB_URL": f"file:{self.data_dir / 'blobs'}",
             "NNFARM_REDIS_URL": self._redis_url,
             "NNFARM_SECRET_KEY": self._keys.secret_key,

