@@ -87,6 +87,9 @@ class Backend(Protocol):
 
     name: str
 
+    def prepare(self, graph: Graph, feature_level: int) -> Graph:
+        """The same computation in the form `claim` wants; what is not claimed runs in it, too."""
+
     def claim(self, graph: Graph, feature_level: int, exclude_ops: Sequence[str]) -> Claims:
         """Decide for each binding. Whatever is claimed here, `encode` takes."""
 

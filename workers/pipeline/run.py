@@ -102,7 +102,7 @@ class _Run:
         with self._step(Stage.PARTITION, level):
             split = partition(model.graph, backend, level, spec.options.exclude_ops)
         with self._step(Stage.CODEGEN, level):
-            module, encoding = codegen(model.graph, split, backend, job.player_library)
+            module, encoding = codegen(split, backend, job.player_library)
             report = self._blobs.add(split.report.model_dump_json(indent=1).encode())
             shared = [self._blobs.part(PartRole.REPORT, "report.json", report)]
             if encoding.weights:

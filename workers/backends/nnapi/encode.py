@@ -45,6 +45,12 @@ def operand_entries(model: Model, pool: WeightsPool) -> list[dict[str, Any]]:
 
 def _operand_entry(operand: Operand, pool: WeightsPool) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": int(operand.type), "dims": list(operand.dims)}
+    if operand.channel_dim is not None:
+        entry["channel_dim"] = operand.channel_dim
+        entry["channel_scales"] = list(operand.channel_scales)
+    elif operand.scale:
+        entry["scale"] = operand.scale
+        entry["zero_point"] = operand.zero_point
     if operand.value is None:
         return entry
     if len(operand.value) <= INLINE_LIMIT_BYTES:

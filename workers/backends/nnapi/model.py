@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from tvm import relax
 
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import constant_value, dtype_of, static_shape
+from workers.graph.quantization import Quantization, quantization_of
 
 
 class OperandType(IntEnum):
@@ -23,8 +25,11 @@ class OperandType(IntEnum):
     FLOAT16 = 10
     TENSOR_FLOAT32 = 3
     TENSOR_INT32 = 4
+    TENSOR_QUANT8_ASYMM = 5
     TENSOR_FLOAT16 = 8
     TENSOR_BOOL8 = 9
+    TENSOR_QUANT8_SYMM_PER_CHANNEL = 11
+    TENSOR_QUANT8_ASYMM_SIGNED = 14
 
 
 TENSOR_TYPES: dict[str, OperandType] = {
@@ -32,7 +37,10 @@ TENSOR_TYPES: dict[str, OperandType] = {
     "float16": OperandType.TENSOR_FLOAT16,
     "int32": OperandType.TENSOR_INT32,
     "bool": OperandType.TENSOR_BOOL8,
+    "uint8": OperandType.TENSOR_QUANT8_ASYMM,
+    "int8": OperandType.TENSOR_QUANT8_ASYMM_SIGNED,
 }
+"""Operand types of graph tensors; 8-bit integers always stand for quantized numbers."""
 
 
 class Activation(IntEnum):
@@ -46,11 +54,25 @@ class Activation(IntEnum):
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand; `value` is set for constants."""
+    """One operand.
+
+    Attributes:
+        type: OperandCode.
+        dims: shape; () for scalars.
+        value: little-endian bytes of a constant.
+        scale: of quantized numbers; 0 where there is none, or one a channel.
+        zero_point: of quantized numbers.
+        channel_dim: the channels' axis of per-channel quantized numbers.
+        channel_scales: their scales.
+    """
 
     type: OperandType
     dims: tuple[int, ...]
     value: bytes | None = None
+    scale: float = 0.0
+    zero_point: int = 0
+    channel_dim: int | None = None
+    channel_scales: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,12 +97,29 @@ class Model:
 
 
 class ModelBuilder:
-    """Writes one model; what op files call in `lower`."""
+    """Writes one model; what op files call in `lower`.
 
-    def __init__(self) -> None:
+    Args:
+        quantizations: parameters of the graph's quantized variables.
+    """
+
+    def __init__(self, quantizations: Mapping[relax.Var, Quantization]) -> None:
         self.model = Model()
+        self._quantizations = quantizations
         self._by_var: dict[relax.Var, int] = {}
         self._constants: dict[Operand, int] = {}
+        self._dequantized: Mapping[relax.Var, relax.Call] = {}
+        self._takes_integers = False
+
+    def enter(self, dequantized: Mapping[relax.Var, relax.Call], takes_integers: bool) -> None:
+        """Begin one site.
+
+        Args:
+            dequantized: the site's own dequantize calls.
+            takes_integers: whether the operation computes on what they read, or on real numbers.
+        """
+        self._dequantized = dequantized
+        self._takes_integers = takes_integers
 
     def input(self, var: relax.Var) -> int:
         """Declare a model input."""
@@ -90,27 +129,85 @@ class ModelBuilder:
 
     def output(self, var: relax.Var) -> int:
         """A new operand for the value of a variable."""
-        self._by_var[var] = self.temporary(static_shape(var) or (), dtype_of(var))
+        kind, shape = TENSOR_TYPES[dtype_of(var)], static_shape(var) or ()
+        numbers = self._quantizations.get(var)
+        if numbers is None:
+            self._by_var[var] = self._add(Operand(kind, shape))
+        else:
+            self._by_var[var] = self._add(
+                Operand(kind, shape, scale=numbers.scale, zero_point=numbers.zero_point)
+            )
         return self._by_var[var]
 
     def temporary(self, shape: Sequence[int], dtype: str) -> int:
-        """A new tensor operand that no variable stands for."""
+        """A new tensor operand of real or plain integer numbers that no variable stands for."""
         return self._add(Operand(TENSOR_TYPES[dtype], tuple(shape)))
+
+    def like(self, operand: int, shape: Sequence[int]) -> int:
+        """A new tensor operand with another one's element type and quantization."""
+        return self._add(replace(self.model.operands[operand], dims=tuple(shape), value=None))
+
+    def quantization(self, operand: int) -> tuple[float, int]:
+        """Scale and zero point of an operand; scale 0 where it is not quantized."""
+        return self.model.operands[operand].scale, self.model.operands[operand].zero_point
 
     def operand(self, expr: relax.Expr) -> int:
         """Operand of an expression: a variable met before, or a constant tensor."""
+        if isinstance(expr, relax.Var) and expr in self._dequantized:
+            return self._dequantized_operand(self._dequantized[expr])
         if isinstance(expr, relax.Var):
-            return self._by_var[expr]
+            return self.variable(expr)
         array = constant_value(expr)
         if array is None:
             raise TypeError(f"no operand for {type(expr).__name__}")
         return self.constant(array)
+
+    def variable(self, var: relax.Var) -> int:
+        """Operand of a variable met before."""
+        return self._by_var[var]
 
     def constant(self, array: NDArray[np.generic]) -> int:
         """A constant tensor; a scalar array becomes a tensor of one element."""
         dims = array.shape or (1,)
         data = np.ascontiguousarray(array).tobytes()
         return self._shared(Operand(TENSOR_TYPES[array.dtype.name], dims, data))
+
+    def quantized_constant(self, array: NDArray[Any], quantization: Quantization) -> int:
+        """A constant tensor of quantized numbers.
+
+        Args:
+            array: int8 or uint8, or int32 (a bias, whose operand has the product's scale).
+            quantization: one scale, or one a channel (int8 about zero, or an int32 bias, whose
+                scales NNAPI knows from the weights).
+        """
+        data, dims = np.ascontiguousarray(array).tobytes(), array.shape or (1,)
+        kind = TENSOR_TYPES[array.dtype.name]
+        if quantization.axis is None:
+            return self._shared(
+                Operand(kind, dims, data, quantization.scale, quantization.zero_point)
+            )
+        if kind is OperandType.TENSOR_INT32:
+            return self._shared(Operand(kind, dims, data))
+        return self._shared(
+            Operand(
+                OperandType.TENSOR_QUANT8_SYMM_PER_CHANNEL,
+                dims,
+                data,
+                channel_dim=quantization.axis,
+                channel_scales=quantization.scales,
+            )
+        )
+
+    def _dequantized_operand(self, call: relax.Call) -> int:
+        """What a site sees of one of its dequantize calls."""
+        array, numbers = constant_value(call.args[0]), quantization_of(call)
+        if array is None:
+            return self.variable(call.args[0])
+        if numbers is None:
+            raise TypeError("a dequantize call without constant parameters belongs to no site")
+        if self._takes_integers:
+            return self.quantized_constant(array, numbers)
+        return self.constant(numbers.dequantize(array))
 
     def int32s(self, values: Sequence[int]) -> int:
         """A constant 1-D int32 tensor."""
@@ -128,12 +225,19 @@ class ModelBuilder:
         """A constant BOOL scalar."""
         return self._shared(Operand(OperandType.BOOL, (), bytes([int(value)])))
 
-    def add(self, name: str, output: int, *repeated: int, level: int = 1, **roles: int) -> None:
+    def add(
+        self,
+        name: str,
+        output: int | tuple[int, ...],
+        *repeated: int,
+        level: int = 1,
+        **roles: int,
+    ) -> None:
         """Append an operation, its inputs by role (see opset.toml).
 
         Args:
             name: operation name without prefix.
-            output: operand index of the result.
+            output: operand index of the result, or of the results in order.
             repeated: operands of a repeated role, in order.
             level: level of a rule this use needs beyond the operation's own (dilation, axis).
             roles: operand index by role name.
@@ -148,14 +252,14 @@ class ModelBuilder:
             inputs.append(roles.pop(role))
         if roles:
             raise ValueError(f"{name} has no role {', '.join(roles)} in this position")
-        self.model.operations.append(Operation(spec.code, name, tuple(inputs), (output,)))
+        outputs = output if isinstance(output, tuple) else (output,)
+        self.model.operations.append(Operation(spec.code, name, tuple(inputs), outputs))
         self.model.level = max(self.model.level, spec.level, level)
 
     def reshape(self, source: int, shape: Sequence[int], output: int | None = None) -> int:
         """Append a RESHAPE; gives the operand of the result."""
-        operand_type = self.model.operands[source].type
         if output is None:
-            output = self._add(Operand(operand_type, tuple(shape)))
+            output = self.like(source, shape)
         self.add("RESHAPE", output, input=source, shape=self.int32s(shape))
         return output
 

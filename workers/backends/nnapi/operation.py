@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import constant_value, dtype_of, static_shape
+from workers.graph.quantization import Quantization, quantization_of
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,40 @@ class Pattern:
         return str(self.root.op.expr.name)
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """What a site knows of quantization.
+
+    Attributes:
+        of_variables: parameters of the graph's quantized variables.
+        dequantized: the site's own dequantize calls by their variables; real numbers of
+            constants, and for a site that takes integers also of variables.
+        takes_integers: whether the operation computes on the integers and gives integers.
+    """
+
+    of_variables: Mapping[relax.Var, Quantization] = field(default_factory=dict)
+    dequantized: Mapping[relax.Var, relax.Call] = field(default_factory=dict)
+    takes_integers: bool = False
+
+
 class Site:
     """A match of a pattern in a graph, seen at one feature level."""
 
     def __init__(
-        self, parts: Mapping[str, relax.Expr], output: relax.Var, feature_level: int
+        self,
+        parts: Mapping[str, relax.Expr],
+        output: relax.Var,
+        feature_level: int,
+        numbers: Numbers,
     ) -> None:
         self._parts = parts
         self.output = output
         self.feature_level = feature_level
+        self.numbers = numbers
 
     def at_level(self, feature_level: int) -> Site:
         """The same match seen at another level."""
-        return Site(self._parts, self.output, feature_level)
+        return Site(self._parts, self.output, feature_level, self.numbers)
 
     def __contains__(self, part: str) -> bool:
         return part in self._parts
@@ -71,8 +93,42 @@ class Site:
         return shape
 
     def constant(self, part: str) -> NDArray[np.generic] | None:
-        """Array of a constant part, None where it is not constant."""
-        return constant_value(self._parts[part])
+        """Real values of a constant part, None where it is not constant."""
+        return self.constant_of(self._parts[part])
+
+    def constant_of(self, expr: relax.Expr) -> NDArray[np.generic] | None:
+        """Real values of a constant expression, quantized or not, None where it is not constant."""
+        call = self._dequantize_of(expr)
+        if call is None:
+            return constant_value(expr)
+        array, numbers = constant_value(call.args[0]), quantization_of(call)
+        return None if array is None or numbers is None else numbers.dequantize(array)
+
+    def integers(self, part: str) -> NDArray[np.generic] | None:
+        """Integers of a constant quantized part, None where it is not that."""
+        call = self._dequantize_of(self._parts[part])
+        return None if call is None else constant_value(call.args[0])
+
+    @property
+    def takes_integers(self) -> bool:
+        """Whether the operation computes on quantized tensors."""
+        return self.numbers.takes_integers
+
+    def quantization(self, expr: relax.Expr) -> Quantization | None:
+        """Parameters of an operand or the output, None where it is not quantized."""
+        call = self._dequantize_of(expr)
+        if call is not None:
+            return quantization_of(call)
+        return self.numbers.of_variables.get(expr) if isinstance(expr, relax.Var) else None
+
+    def element_type(self, expr: relax.Expr) -> str:
+        """Element type as opset.toml names it; a constant is what its neighbours are."""
+        call = self._dequantize_of(expr) if self.takes_integers else None
+        dtype = dtype_of(expr if call is None else call.args[0])
+        return QUANTIZED_TYPES.get(dtype, dtype)
+
+    def _dequantize_of(self, expr: relax.Expr) -> relax.Call | None:
+        return self.numbers.dequantized.get(expr) if isinstance(expr, relax.Var) else None
 
     @property
     def activation(self) -> Activation | None:
@@ -83,6 +139,10 @@ class Site:
         if call.op.name == "relax.nn.relu":
             return Activation.RELU
         return CLIPS.get(clip_bounds(call))
+
+
+QUANTIZED_TYPES = {"uint8": "quant8_asymm", "int8": "quant8_asymm_signed"}
+"""Names in opset.toml of the types whose integers stand for real numbers."""
 
 
 CLIPS: dict[tuple[float, float], Activation] = {
@@ -99,16 +159,32 @@ def clip_bounds(call: relax.Call) -> tuple[float, float]:
     return low, high
 
 
+@dataclass(frozen=True)
+class QuantizedForm:
+    """The rule an operation has for its output's scale and zero point.
+
+    Attributes:
+        is_as_input: they are those of the (first) input.
+        fixed: the least step NNAPI names instead, with the zero point of uint8; int8's is 128 less.
+    """
+
+    is_as_input: bool = False
+    fixed: tuple[float, int] | None = None
+
+
 class Operation(ABC):
     """One NNAPI operation, or a family that differs by name only.
 
     Attributes:
         name: for the report and for opset.toml.
         computes: False for operations that only move data.
+        quantized: the rule for quantized tensors; None where `lower` is for real numbers only, and
+            a quantized model's operation runs between DEQUANTIZE and QUANTIZE.
     """
 
     name: str
     computes: bool = True
+    quantized: QuantizedForm | None = None
 
     @abstractmethod
     def patterns(self) -> Iterator[Pattern]:
@@ -161,27 +237,68 @@ def check_tensors(site: Site, name: str, exprs: Sequence[relax.Expr]) -> Rejecti
     if too_old is not None:
         return too_old
     for expr in (*exprs, site.output):
-        shape, dtype = static_shape(expr), dtype_of(expr)
-        if shape is None:
-            return unsupported("dynamic_shape", f"{name} needs shapes known at compile time.")
-        if dtype not in spec.types:
-            return unsupported("dtype", f"{name} does not take {dtype or 'untyped'} tensors.")
-        type_rejection = needs_level(
-            f"{name} on {dtype} tensors", spec.types[dtype], site.feature_level
-        )
-        if type_rejection is not None:
-            return type_rejection
-        if 0 in shape:
-            return unsupported("zero_size", f"{name} has an empty tensor of shape {shape}.")
-        is_scalar_constant = not shape and constant_value(expr) is not None
-        if not is_scalar_constant and not 1 <= len(shape) <= spec.rank[1]:
-            return unsupported(
-                "rank", f"{name} takes tensors of rank 1 to {spec.rank[1]}, not {len(shape)}."
-            )
+        rejection = _check_tensor(site, name, expr)
+        if rejection is not None:
+            return rejection
     rank = len(static_shape(exprs[0]) or ())
-    if rank < spec.rank[0] and constant_value(exprs[0]) is None:
+    if rank < spec.rank[0] and site.constant_of(exprs[0]) is None:
         return unsupported("rank", f"{name} takes rank {spec.rank[0]} or more, not {rank}.")
     return None
+
+
+def _check_tensor(site: Site, name: str, expr: relax.Expr) -> Rejection | None:
+    spec = opset()[name]
+    shape, dtype = static_shape(expr), site.element_type(expr)
+    if shape is None:
+        return unsupported("dynamic_shape", f"{name} needs shapes known at compile time.")
+    if dtype not in spec.types:
+        return unsupported("dtype", f"{name} does not take {dtype or 'untyped'} tensors.")
+    too_old = needs_level(f"{name} on {dtype} tensors", spec.types[dtype], site.feature_level)
+    if too_old is not None:
+        return too_old
+    if site.takes_integers and dtype.startswith("float"):
+        return unsupported("quantization", f"{name} has quantized and real operands.")
+    if dtype in QUANTIZED_TYPES.values():
+        numbers = site.quantization(expr)
+        if numbers is None or not numbers.is_per_tensor:
+            return unsupported("quantization", f"{name} needs one constant scale a tensor.")
+    if 0 in shape:
+        return unsupported("zero_size", f"{name} has an empty tensor of shape {shape}.")
+    is_scalar_constant = not shape and site.constant_of(expr) is not None
+    if not is_scalar_constant and not 1 <= len(shape) <= spec.rank[1]:
+        return unsupported(
+            "rank", f"{name} takes tensors of rank 1 to {spec.rank[1]}, not {len(shape)}."
+        )
+    return None
+
+
+def check_quantized_form(form: QuantizedForm, site: Site, name: str) -> Rejection | None:
+    """The rule for the scale and zero point of a quantized operation's output."""
+    output = site.quantization(site.output)
+    if output is None:
+        return unsupported("quantization", f"{name} needs one constant scale a tensor.")
+    if form.fixed is not None:
+        scale, zero_point = form.fixed
+        wanted = (scale, zero_point - 128 if output.dtype == "int8" else zero_point)
+        if not _is_same(wanted, (output.scale, output.zero_point)):
+            return unsupported(
+                "quantization", f"NNAPI's {name} gives scale {wanted[0]}, zero point {wanted[1]}."
+            )
+    if form.is_as_input:
+        for call in site.numbers.dequantized.values():
+            source = quantization_of(call)
+            if source is None or not source.is_per_tensor:
+                return unsupported("quantization", f"{name} needs one constant scale a tensor.")
+            if not _is_same((source.scale, source.zero_point), (output.scale, output.zero_point)):
+                return unsupported(
+                    "quantization", f"NNAPI's {name} keeps the scale and zero point of its input."
+                )
+    return None
+
+
+def _is_same(lhs: tuple[float, int], rhs: tuple[float, int]) -> bool:
+    """Equal but for what a file format's decimal or half-precision scale rounds off."""
+    return lhs[1] == rhs[1] and abs(lhs[0] - rhs[0]) <= 1e-6 * abs(rhs[0])
 
 
 def with_activations(root: DFPattern, parts: Mapping[str, DFPattern]) -> Iterator[Pattern]:

@@ -11,23 +11,21 @@ import tvm_ffi
 
 from service.contracts.errors import NnfarmError
 from workers.backends.base import Backend, Encoding
-from workers.graph.graph import Graph
 from workers.pipeline.stages.partition import Partition, to_module
 
 
 def codegen(
-    graph: Graph, partition: Partition, backend: Backend, player_library: Path
+    partition: Partition, backend: Backend, player_library: Path
 ) -> tuple[tvm.IRModule, Encoding]:
     """Encode the regions and attach their runtime modules to the Relax module.
 
     Args:
-        graph: the whole graph.
-        partition: its split; `backend` made the claims.
+        partition: a graph's split; `backend` made the claims.
         backend: encodes the regions.
         player_library: host build of the player, whose class carries the bytes.
     """
     encoding = backend.encode(partition.regions, partition.feature_level)
-    module = to_module(graph, partition.regions)
+    module = to_module(partition.graph, partition.regions)
     if not encoding.regions:
         return module, encoding
     _load_player(player_library)

@@ -27,9 +27,17 @@ ISLAND = Rejection(
 
 @dataclass(frozen=True)
 class Partition:
-    """One level's split of the graph."""
+    """One level's split of the graph.
+
+    Attributes:
+        feature_level: the level.
+        graph: the graph in the form the backend prepared for the level.
+        regions: what is offloaded.
+        report: why, node by node.
+    """
 
     feature_level: int
+    graph: Graph
     regions: tuple[Region, ...]
     report: ExplanationReport
 
@@ -37,10 +45,12 @@ class Partition:
 def partition(
     graph: Graph, backend: Backend, feature_level: int, exclude_ops: Sequence[str]
 ) -> Partition:
-    """Claim, merge, and explain."""
+    """Prepare, claim, merge, and explain."""
+    graph = backend.prepare(graph, feature_level)
     claims = backend.claim(graph, feature_level, exclude_ops)
     regions = merge_units(graph, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
-    return Partition(feature_level, regions, _explain(graph, claims, regions, feature_level))
+    report = _explain(graph, claims, regions, feature_level)
+    return Partition(feature_level, graph, regions, report)
 
 
 def _explain(
