@@ -7,14 +7,17 @@ and their parameters outside, are what an integer kernel computes in one step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import tvm
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.graph.graph import constant_value, dtype_of, static_shape
+from workers.graph.graph import Graph, constant_value, dtype_of, static_shape
 
 QUANTIZE = "relax.quantize"
 DEQUANTIZE = "relax.dequantize"
@@ -55,13 +58,25 @@ class Quantization:
 
     def dequantize(self, array: NDArray[Any]) -> NDArray[np.float32]:
         """Real values of integers."""
-        shape = [1] * array.ndim
-        if self.axis is not None:
-            shape[self.axis] = -1
-        scale = np.array(self.scales, np.float32).reshape(shape if self.axis is not None else ())
-        zero = np.array(self.zero_points, np.int64).reshape(scale.shape)
+        scale, zero = self._along(array.ndim)
         real: NDArray[np.float32] = (array.astype(np.int64) - zero).astype(np.float32) * scale
         return real
+
+    def quantize(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Nearest integers of real values, ties to even, as ONNX's QuantizeLinear defines it."""
+        scale, zero = self._along(array.ndim)
+        limits = np.iinfo(self.dtype)
+        steps = np.rint(array.astype(np.float32) / scale) + zero
+        integers: NDArray[Any] = np.clip(steps, limits.min, limits.max).astype(self.dtype)
+        return integers
+
+    def _along(self, rank: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scales and zero points in a shape that broadcasts to a tensor's."""
+        shape = [1] * rank if self.axis is not None else []
+        if self.axis is not None:
+            shape[self.axis] = -1
+        scales = np.array(self.scales, np.float32).reshape(shape)
+        return scales, np.array(self.zero_points, np.int64).reshape(shape)
 
 
 def quantization_of(call: relax.Call) -> Quantization | None:
@@ -102,3 +117,43 @@ def dequantize(data: relax.Expr, quantization: Quantization) -> relax.Call:
     scale, zero = parameters(quantization)
     axis = -1 if quantization.axis is None else quantization.axis
     return relax.op.dequantize(data, scale, zero, axis, "float32")
+
+
+@dataclass(frozen=True)
+class QuantizedConstant:
+    """Constant integers and what they stand for: a weight or a bias in QDQ form."""
+
+    array: NDArray[Any]
+    quantization: Quantization
+
+    def transposed(self, axes: Sequence[int]) -> QuantizedConstant:
+        """With its axes in another order."""
+        old = self.quantization.axis
+        moved = None if old is None else list(axes).index(old)
+        array = np.ascontiguousarray(self.array.transpose(axes))
+        return QuantizedConstant(array, replace(self.quantization, axis=moved))
+
+    def reshaped(self, shape: Sequence[int]) -> QuantizedConstant | None:
+        """In another shape; None where that takes the channels' axis apart."""
+        array, axis = self.array.reshape(shape), self.quantization.axis
+        if axis is None:
+            return QuantizedConstant(array, self.quantization)
+        outer, size = math.prod(self.array.shape[:axis]), self.array.shape[axis]
+        for position, length in enumerate(array.shape):
+            if length == size and math.prod(array.shape[:position]) == outer:
+                return QuantizedConstant(array, replace(self.quantization, axis=position))
+        return None
+
+    def expression(self) -> relax.Call:
+        """The dequantize call that stands for it in a graph."""
+        return dequantize(relax.const(self.array, self.array.dtype.name), self.quantization)
+
+
+def quantized_constant(graph: Graph, expr: relax.Expr) -> QuantizedConstant | None:
+    """The integers behind a variable that is a dequantized constant, else None."""
+    value = graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
+    if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.Op):
+        return None
+    array = constant_value(value.args[0]) if value.op.name == DEQUANTIZE else None
+    numbers = quantization_of(value) if array is not None else None
+    return None if array is None or numbers is None else QuantizedConstant(array, numbers)

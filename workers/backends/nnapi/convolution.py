@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from tvm.relax.dpl import is_op, wildcard
@@ -17,7 +17,13 @@ from workers.backends.nnapi.operation import (
     unsupported,
     with_activations,
 )
+from workers.backends.nnapi.weights import (
+    check_quantized_weights,
+    quantized_bias,
+    quantized_weights,
+)
 from workers.backends.nnapi.windows import Window, window_of
+from workers.graph.graph import dtype_of
 
 DILATION_LEVEL = 3
 
@@ -57,6 +63,10 @@ def check_convolution(site: Site, name: str) -> Rejection | None:
     attrs = site["conv"].attrs
     if site.constant("weight") is None:
         return unsupported("dynamic_weights", f"{name} needs constant weights.")
+    if site.takes_integers:
+        rejection = check_quantized_weights(site, name, channel_axis=3)
+        if rejection is not None:
+            return rejection
     if attrs.data_layout != "NHWC" or attrs.kernel_layout != "HWIO":
         return unsupported("layout", f"{name} is emitted for NHWC data only.")
     if "bias" in site and not _is_bias(site):
@@ -87,9 +97,28 @@ def level_of(window: Window) -> int:
     return DILATION_LEVEL if window.is_dilated else 1
 
 
+def filter_operand(site: Site, builder: ModelBuilder, order: Sequence[int] | None) -> int:
+    """The weights HWIO in NNAPI's order; None: depthwise, [1, height, width, out]."""
+    if site.takes_integers:
+        weights = quantized_weights(site)
+        height, width, _, channels = weights.array.shape
+        moved = weights.transposed(order) if order is not None else None
+        if moved is None:
+            moved = weights.reshaped((1, height, width, channels))
+        assert moved is not None  # the channels stay the last axis
+        return builder.quantized_constant(moved.array, moved.quantization)
+    weight = site.constant("weight")
+    assert weight is not None  # check asked
+    if order is None:
+        return builder.constant(weight.reshape(1, *weight.shape[:2], weight.shape[3]))
+    return builder.constant(np.transpose(weight, order))
+
+
 def bias_operand(site: Site, builder: ModelBuilder) -> int:
     """The bias, zeros where the model has none: NNAPI's convolutions always take one."""
     channels = site.output_shape[-1]
     bias = site.constant("bias") if "bias" in site else None
     values = np.zeros(channels, np.float32) if bias is None else bias.reshape(channels)
-    return builder.constant(values)
+    if site.takes_integers:
+        return quantized_bias(values, site, builder)
+    return builder.constant(values.astype(dtype_of(site.output), copy=False))

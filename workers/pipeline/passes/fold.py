@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, constant_value, static_shape
+from workers.graph.quantization import quantization_of
 from workers.graph.rewriter import GraphRewriter
 
 Array = NDArray[Any]
@@ -63,6 +64,13 @@ def _scatter(arrays: Sequence[Array], call: relax.Call) -> Array:
     return result
 
 
+def _quantize(arrays: Sequence[Array], call: relax.Call) -> Array:
+    numbers = quantization_of(call)
+    if numbers is None:
+        raise ValueError("the scale is not constant")
+    return numbers.quantize(arrays[0])
+
+
 _EVALUATORS: dict[str, Evaluate] = {
     "relax.add": _binary(np.add),
     "relax.subtract": _binary(np.subtract),
@@ -95,6 +103,8 @@ _EVALUATORS: dict[str, Evaluate] = {
     ),
     "relax.take": _take,
     "relax.scatter_elements": _scatter,
+    # Not dequantize: a quantized model's weights stay the integers they are.
+    "relax.quantize": _quantize,
     "relax.floor_divide": _binary(np.floor_divide),
     "relax.greater_equal": _binary(np.greater_equal),
     "relax.less_equal": _binary(np.less_equal),

@@ -15,6 +15,15 @@ import numpy as np
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, constant_value, static_shape
+from workers.graph.quantization import (
+    DEQUANTIZE,
+    QUANTIZE,
+    Quantization,
+    dequantize,
+    quantization_of,
+    quantize,
+    quantized_constant,
+)
 from workers.graph.rewriter import GraphRewriter, Lazy
 
 TO_LAST = (0, 2, 3, 1)
@@ -44,6 +53,7 @@ class _LayoutPass:
         self._graph = graph
         self._rewriter = GraphRewriter(graph)
         self._last: dict[relax.Var, relax.Expr] = {}  # old variable -> its NHWC value
+        self._dequantized: dict[relax.Var, Quantization] = {}  # new variables
         handlers: dict[str, Callable[[relax.Call], relax.Expr | None]] = {
             "relax.nn.conv2d": self._conv2d,
             "relax.nn.max_pool2d": self._pool,
@@ -54,6 +64,8 @@ class _LayoutPass:
             "relax.nn.log_softmax": self._softmax,
             "relax.nn.pad": self._pad,
             "relax.strided_slice": self._slice,
+            QUANTIZE: self._quantization,
+            DEQUANTIZE: self._quantization,
         }
         for name in _UNARY.split():
             handlers[f"relax.{name}"] = self._unary
@@ -78,10 +90,25 @@ class _LayoutPass:
         handler = self._handlers.get(name)
         result = handler(call) if handler is not None else None
         if result is None:
-            return None
+            return self._first_dequantized(binding)
         value = rewriter.emit(result)
+        self._note(call, value)
         self._last[binding.var] = value
         return lambda: self._to_first(value)
+
+    def _first_dequantized(self, binding: Binding) -> relax.Expr | None:
+        """A dequantize call that stays in NCHW, noted for layout changes that may follow."""
+        if binding.op_name != DEQUANTIZE:
+            return None
+        value = self._rewriter.emit(self._rewriter.new(binding.value))
+        self._note(binding.value, value)
+        return value
+
+    def _note(self, call: relax.Call, value: relax.Expr) -> None:
+        numbers = quantization_of(call) if call.op.name == DEQUANTIZE else None
+        is_variable = call.op.name == DEQUANTIZE and constant_value(call.args[0]) is None
+        if is_variable and numbers is not None and numbers.is_per_tensor:
+            self._dequantized[value] = numbers
 
     # Moving between the two orders.
 
@@ -91,28 +118,53 @@ class _LayoutPass:
     def _to_first(self, value: relax.Expr) -> relax.Expr:
         n, h, w, c = static_shape(value) or (0, 0, 0, 0)
         if c == 1 or (h == 1 and w == 1):
-            return self._inserted(relax.op.reshape(value, (n, c, h, w)))
-        return self._inserted(relax.op.permute_dims(value, list(TO_FIRST)))
+            return self._moved(value, relax.op.reshape(value, (n, c, h, w)))
+        return self._moved(value, relax.op.permute_dims(value, list(TO_FIRST)))
 
     def _inserted(self, expr: relax.Expr) -> relax.Expr:
         return self._rewriter.emit(expr, frozenset())
+
+    def _moved(self, source: relax.Expr, movement: relax.Expr) -> relax.Expr:
+        """A layout change; of a dequantized tensor as a quantized operation of its own."""
+        value = self._inserted(movement)
+        numbers = self._dequantized.get(source) if isinstance(source, relax.Var) else None
+        if numbers is None:
+            return value
+        again = self._inserted(dequantize(self._inserted(quantize(value, numbers)), numbers))
+        self._dequantized[again] = numbers
+        return again
 
     def _as_last(self, expr: relax.Expr) -> relax.Expr:
         """An NCHW expression of the old graph, in NHWC."""
         if self._has_last(expr):
             return self._last[expr]
-        array = constant_value(expr)
-        if array is not None:
-            return relax.const(np.ascontiguousarray(array.transpose(TO_LAST)))
+        constant = self._constant_as(expr, TO_LAST)
+        if constant is not None:
+            return constant
         value = self._rewriter.new(expr)
         n, c, h, w = static_shape(expr) or (0, 0, 0, 0)
         if c == 1 or (h == 1 and w == 1):
-            moved = self._inserted(relax.op.reshape(value, (n, h, w, c)))
+            moved = self._moved(value, relax.op.reshape(value, (n, h, w, c)))
         else:
-            moved = self._inserted(relax.op.permute_dims(value, list(TO_LAST)))
+            moved = self._moved(value, relax.op.permute_dims(value, list(TO_LAST)))
         if isinstance(expr, relax.Var):
             self._last[expr] = moved
         return moved
+
+    def _constant_as(
+        self, expr: relax.Expr, order: Sequence[int], shape: Sequence[int] | None = None
+    ) -> relax.Expr | None:
+        """A constant, quantized or not, reshaped and then transposed; None where it is none."""
+        array, quantized = constant_value(expr), quantized_constant(self._graph, expr)
+        if array is not None:
+            array = array if shape is None else array.reshape(shape)
+            return relax.const(np.ascontiguousarray(array.transpose(order)))
+        if quantized is not None and shape is not None:
+            quantized = quantized.reshaped(shape)
+        if quantized is None:
+            return None
+        origins = self._graph.origin_of(expr)
+        return self._rewriter.emit(quantized.transposed(order).expression(), origins)
 
     def _operand_as_last(self, expr: relax.Expr) -> relax.Expr:
         """An operand of a broadcasting operation whose result is NCHW, in NHWC."""
@@ -123,22 +175,25 @@ class _LayoutPass:
         if not shape:
             return self._rewriter.new(expr)
         padded = (1,) * (4 - len(shape)) + shape
-        array = constant_value(expr)
-        if array is not None:
-            return relax.const(np.ascontiguousarray(array.reshape(padded).transpose(TO_LAST)))
+        constant = self._constant_as(expr, TO_LAST, padded)
+        if constant is not None:
+            return constant
         full = self._inserted(relax.op.reshape(self._rewriter.new(expr), padded))
         return self._inserted(relax.op.permute_dims(full, list(TO_LAST)))
 
     # Operations that are put into NHWC wherever they stand.
 
     def _conv2d(self, call: relax.Call) -> relax.Expr | None:
-        attrs, weight = call.attrs, constant_value(call.args[1])
+        attrs = call.attrs
         is_plain = attrs.data_layout == "NCHW" and attrs.kernel_layout == "OIHW"
-        if weight is None or not is_plain or static_shape(call.args[0]) is None:
+        if not is_plain or static_shape(call.args[0]) is None:
+            return None
+        weight = self._constant_as(call.args[1], (2, 3, 1, 0))
+        if weight is None:
             return None
         return relax.op.nn.conv2d(
             self._as_last(call.args[0]),
-            relax.const(np.ascontiguousarray(weight.transpose(2, 3, 1, 0))),
+            weight,
             strides=_ints(attrs.strides),
             padding=_ints(attrs.padding),
             dilation=_ints(attrs.dilation),
@@ -189,6 +244,12 @@ class _LayoutPass:
             return None
         args = [self._last[call.args[0]], *call.args[1:]]
         return relax.Call(call.op, args, call.attrs, call.ty_args)
+
+    def _quantization(self, call: relax.Call) -> relax.Expr | None:
+        numbers = quantization_of(call)
+        if not self._has_last(call.args[0]) or numbers is None or not numbers.is_per_tensor:
+            return None
+        return relax.Call(call.op, [self._last[call.args[0]], *call.args[1:]], call.attrs)
 
     def _binary(self, call: relax.Call) -> relax.Expr | None:
         shapes = [static_shape(arg) for arg in call.args]

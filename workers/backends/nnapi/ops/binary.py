@@ -11,6 +11,7 @@ from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
     check_tensors,
     unsupported,
@@ -21,8 +22,9 @@ from workers.backends.nnapi.operation import (
 class Arithmetic(Operation):
     """ADD, SUB, MUL, DIV: these can fuse an activation."""
 
-    def __init__(self, name: str, relax_op: str) -> None:
+    def __init__(self, name: str, relax_op: str, quantized: QuantizedForm | None = None) -> None:
         self.name = name
+        self.quantized = quantized
         self._relax_op = relax_op
 
     def patterns(self) -> Iterator[Pattern]:
@@ -34,7 +36,17 @@ class Arithmetic(Operation):
         rejection = check_tensors(site, self.name, [site["lhs"], site["rhs"]])
         if rejection is None and self.name == "DIV" and "int" in str(site.output.ty.dtype):
             return unsupported("rounding", "DIV rounds integers down, the model towards zero.")
+        if rejection is None and self.name == "MUL" and site.takes_integers:
+            return self._check_product(site)
         return rejection
+
+    @staticmethod
+    def _check_product(site: Site) -> Rejection | None:
+        """NeuralNetworksTypes.h, MUL: the output's scale is above the product of the inputs'."""
+        lhs, rhs, output = (site.quantization(e) for e in (site["lhs"], site["rhs"], site.output))
+        if lhs and rhs and output and output.scale > lhs.scale * rhs.scale:
+            return None
+        return unsupported("quantization", "MUL needs an output scale above its inputs' product.")
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         builder.add(
@@ -49,8 +61,15 @@ class Arithmetic(Operation):
 class Plain(Operation):
     """MAXIMUM, MINIMUM, POW: two operands and nothing else."""
 
-    def __init__(self, name: str, relax_op: str, roles: tuple[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        relax_op: str,
+        roles: tuple[str, str],
+        quantized: QuantizedForm | None = None,
+    ) -> None:
         self.name = name
+        self.quantized = quantized
         self._relax_op = relax_op
         self._roles = roles
 
@@ -71,11 +90,11 @@ class Plain(Operation):
 
 
 OPERATIONS = (
-    Arithmetic("ADD", "relax.add"),
-    Arithmetic("SUB", "relax.subtract"),
-    Arithmetic("MUL", "relax.multiply"),
+    Arithmetic("ADD", "relax.add", QuantizedForm()),
+    Arithmetic("SUB", "relax.subtract", QuantizedForm()),
+    Arithmetic("MUL", "relax.multiply", QuantizedForm()),
     Arithmetic("DIV", "relax.divide"),
-    Plain("MAXIMUM", "relax.maximum", ("lhs", "rhs")),
-    Plain("MINIMUM", "relax.minimum", ("lhs", "rhs")),
+    Plain("MAXIMUM", "relax.maximum", ("lhs", "rhs"), QuantizedForm()),
+    Plain("MINIMUM", "relax.minimum", ("lhs", "rhs"), QuantizedForm()),
     Plain("POW", "relax.power", ("base", "exponent")),
 )

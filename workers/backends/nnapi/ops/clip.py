@@ -14,9 +14,11 @@ from workers.backends.nnapi.operation import (
     CLIPS,
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
     check_tensors,
     clip_bounds,
+    unsupported,
 )
 from workers.graph.graph import dtype_of
 
@@ -31,12 +33,15 @@ class Clip(Operation):
     """One RELU* operation, or a composition from level 3 that is exact for any bounds."""
 
     name = "MINIMUM"
+    quantized = QuantizedForm(is_as_input=True)
 
     def patterns(self) -> Iterator[Pattern]:
         yield _clip_pattern()
 
     def check(self, site: Site) -> Rejection | None:
         activation = CLIPS.get(clip_bounds(site["clip"]))
+        if activation is None and site.takes_integers:
+            return unsupported("quantization", "NNAPI clips integers at 0, 6, and -1 to 1 only.")
         name = activation.name if activation is not None else self.name
         return check_tensors(site, name, [site["data"]])
 

@@ -9,13 +9,26 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    QuantizedForm,
+    Site,
+    check_quantized_form,
+    check_tensors,
+    needs_level,
+    unsupported,
+)
+
+FREE_SCALES_LEVEL = 3
+"""Before, every input has the output's scale and zero point (NeuralNetworksTypes.h)."""
 
 
 class Concatenation(Operation):
     """relax.concat of a literal tuple."""
 
     name = "CONCATENATION"
+    quantized = QuantizedForm()
     computes = False
 
     def patterns(self) -> Iterator[Pattern]:
@@ -27,7 +40,15 @@ class Concatenation(Operation):
         items = site["items"]
         if not isinstance(items, relax.Tuple):
             return unsupported("tuple", "CONCATENATION needs its inputs one by one.")
-        return check_tensors(site, self.name, list(items.fields))
+        rejection = check_tensors(site, self.name, list(items.fields))
+        if rejection is not None or not site.takes_integers:
+            return rejection
+        if site.feature_level >= FREE_SCALES_LEVEL:
+            return None
+        if check_quantized_form(QuantizedForm(is_as_input=True), site, self.name) is None:
+            return None
+        what = "CONCATENATION of tensors with different scales"
+        return needs_level(what, FREE_SCALES_LEVEL, site.feature_level)
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         axis = int(site["concat"].attrs.axis or 0) % len(site.output_shape)

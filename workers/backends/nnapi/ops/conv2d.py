@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    filter_operand,
     group_count,
     level_of,
     window_of_site,
     window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class Conv2d(Operation):
     """Weights go from HWIO to NNAPI's [out, height, width, in]."""
 
     name = "CONV_2D"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
@@ -35,13 +35,12 @@ class Conv2d(Operation):
         return check_convolution(site, self.name)
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        weight, window = site.constant("weight"), window_of_site(site)
-        assert weight is not None  # check asked
+        window = window_of_site(site)
         builder.add(
             self.name,
             builder.output(site.output),
             input=builder.operand(site["data"]),
-            filter=builder.constant(np.transpose(weight, (3, 0, 1, 2))),
+            filter=filter_operand(site, builder, (3, 0, 1, 2)),
             bias=bias_operand(site, builder),
             activation=builder.int32(site.activation or Activation.NONE),
             level=level_of(window),

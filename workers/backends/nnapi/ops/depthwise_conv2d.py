@@ -9,13 +9,14 @@ from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    filter_operand,
     is_depthwise,
     level_of,
     window_of_site,
     window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class DepthwiseConv2d(Operation):
@@ -25,6 +26,7 @@ class DepthwiseConv2d(Operation):
     """
 
     name = "DEPTHWISE_CONV_2D"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
@@ -36,16 +38,14 @@ class DepthwiseConv2d(Operation):
         return check_convolution(site, self.name)
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        weight, window = site.constant("weight"), window_of_site(site)
-        assert weight is not None  # check asked
-        height, width, _, channels = weight.shape
+        window = window_of_site(site)
         builder.add(
             self.name,
             builder.output(site.output),
             input=builder.operand(site["data"]),
-            filter=builder.constant(weight.reshape(1, height, width, channels)),
+            filter=filter_operand(site, builder, None),
             bias=bias_operand(site, builder),
-            depth_multiplier=builder.int32(channels // site.shape("data")[-1]),
+            depth_multiplier=builder.int32(site.output_shape[-1] // site.shape("data")[-1]),
             activation=builder.int32(site.activation or Activation.NONE),
             level=level_of(window),
             **window_roles(window, builder),

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
     convolution_patterns,
+    filter_operand,
     group_count,
     is_depthwise,
     window_of_site,
     window_roles,
 )
 from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site, unsupported
 
 
 class GroupedConv2d(Operation):
     """Weights go from HWIO to [out, height, width, in / groups]; there is no dilation."""
 
     name = "GROUPED_CONV_2D"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         yield from convolution_patterns()
@@ -38,13 +38,12 @@ class GroupedConv2d(Operation):
         return rejection
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        weight, window = site.constant("weight"), window_of_site(site)
-        assert weight is not None  # check asked
+        window = window_of_site(site)
         builder.add(
             self.name,
             builder.output(site.output),
             input=builder.operand(site["data"]),
-            filter=builder.constant(np.transpose(weight, (3, 0, 1, 2))),
+            filter=filter_operand(site, builder, (3, 0, 1, 2)),
             bias=bias_operand(site, builder),
             groups=builder.int32(int(site["conv"].attrs.groups)),
             activation=builder.int32(site.activation or Activation.NONE),

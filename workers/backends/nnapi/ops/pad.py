@@ -9,13 +9,21 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    QuantizedForm,
+    Site,
+    check_tensors,
+    unsupported,
+)
 
 
 class Pad(Operation):
     """relax.nn.pad in constant mode."""
 
     name = "PAD"
+    quantized = QuantizedForm(is_as_input=True)
 
     def patterns(self) -> Iterator[Pattern]:
         data = wildcard()
@@ -35,10 +43,17 @@ class Pad(Operation):
         source, output = builder.operand(site["data"]), builder.output(site.output)
         paddings, value = builder.constant(widths), float(attrs.pad_value)
         if value:
-            fill = builder.float32(value)
+            fill = self._fill(site, builder, value)
             builder.add("PAD_V2", output, input=source, paddings=paddings, value=fill)
         else:
             builder.add("PAD", output, input=source, paddings=paddings)
+
+    @staticmethod
+    def _fill(site: Site, builder: ModelBuilder, value: float) -> int:
+        numbers = site.quantization(site.output) if site.takes_integers else None
+        if numbers is None:
+            return builder.float32(value)
+        return builder.int32(int(numbers.quantize(np.array(value))))
 
 
 OPERATIONS = (Pad(),)

@@ -11,17 +11,19 @@ from workers.backends.nnapi.model import Activation, ModelBuilder
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
     check_tensors,
     unsupported,
     with_activations,
 )
 from workers.backends.nnapi.windows import Window, window_of
-from workers.graph.graph import dtype_of
 
 
 class Pool(Operation):
     """NNAPI leaves padding out of averages: count_include_pad has no equal with padding."""
+
+    quantized = QuantizedForm(is_as_input=True)
 
     def __init__(self, name: str, relax_op: str) -> None:
         self.name = name
@@ -81,6 +83,8 @@ class Pool(Operation):
 class GlobalPool(Operation):
     """A mean or maximum over height and width: a pool of the image's own size, at any level."""
 
+    quantized = QuantizedForm(is_as_input=True)
+
     def __init__(self, name: str, relax_op: str) -> None:
         self.name = name
         self._relax_op = relax_op
@@ -104,7 +108,7 @@ class GlobalPool(Operation):
         output = builder.output(site.output)
         pooled_shape = (batch, 1, 1, channels)
         keeps = site.output_shape == pooled_shape
-        pooled = output if keeps else builder.temporary(pooled_shape, dtype_of(site.output))
+        pooled = output if keeps else builder.like(output, pooled_shape)
         zero, one = builder.int32(0), builder.int32(1)
         builder.add(
             self.name,

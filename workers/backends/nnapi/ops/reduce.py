@@ -8,14 +8,22 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    QuantizedForm,
+    Site,
+    check_tensors,
+    unsupported,
+)
 
 
 class Reduce(Operation):
     """MEAN takes keep_dims as an INT32, the others as a BOOL."""
 
-    def __init__(self, name: str, relax_op: str) -> None:
+    def __init__(self, name: str, relax_op: str, quantized: QuantizedForm | None = None) -> None:
         self.name = name
+        self.quantized = quantized
         self._relax_op = relax_op
 
     def patterns(self) -> Iterator[Pattern]:
@@ -44,9 +52,9 @@ class Reduce(Operation):
 
 
 OPERATIONS = (
-    Reduce("MEAN", "relax.mean"),
+    Reduce("MEAN", "relax.mean", QuantizedForm(is_as_input=True)),
     Reduce("REDUCE_SUM", "relax.sum"),
     Reduce("REDUCE_PROD", "relax.prod"),
-    Reduce("REDUCE_MAX", "relax.max"),
-    Reduce("REDUCE_MIN", "relax.min"),
+    Reduce("REDUCE_MAX", "relax.max", QuantizedForm(is_as_input=True)),
+    Reduce("REDUCE_MIN", "relax.min", QuantizedForm(is_as_input=True)),
 )

@@ -8,13 +8,14 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site, check_tensors
 
 
 class Reshape(Operation):
     """The pipeline has turned squeeze, flatten and expand_dims into reshapes before."""
 
     name = "RESHAPE"
+    quantized = QuantizedForm(is_as_input=True)
     computes = False
 
     def patterns(self) -> Iterator[Pattern]:

@@ -13,6 +13,7 @@ from workers.backends.nnapi.model import ModelBuilder
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
     check_tensors,
     needs_level,
@@ -41,6 +42,8 @@ _ROUNDINGS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 
 class Resize(Operation):
     """The flags select one of NNAPI's coordinate rules; anything else is refused."""
+
+    quantized = QuantizedForm(is_as_input=True)
 
     def __init__(self, name: str, method: str) -> None:
         self.name = name

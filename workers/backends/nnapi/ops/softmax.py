@@ -12,11 +12,11 @@ from workers.backends.nnapi.model import ModelBuilder
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
     check_tensors,
     needs_level,
 )
-from workers.graph.graph import dtype_of
 
 AXIS_LEVEL = 3
 
@@ -25,6 +25,7 @@ class Softmax(Operation):
     """Levels 1 and 2 know the last axis of rank 2 and 4 only; other ranks are made 2-D."""
 
     name = "SOFTMAX"
+    quantized = QuantizedForm(fixed=(1 / 256, 0))
 
     def patterns(self) -> Iterator[Pattern]:
         data = wildcard()
@@ -48,7 +49,7 @@ class Softmax(Operation):
             builder.add(self.name, output, input=source, beta=beta)
         else:
             flat = (math.prod(shape[:-1]), shape[-1])
-            result = builder.temporary(flat, dtype_of(site.output))
+            result = builder.like(output, flat)
             builder.add(self.name, result, input=builder.reshape(source, flat), beta=beta)
             builder.reshape(result, shape, output)
 

@@ -9,7 +9,14 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    QuantizedForm,
+    Site,
+    check_tensors,
+    unsupported,
+)
 
 
 def _ints(expr: relax.Expr) -> list[int] | None:
@@ -23,6 +30,7 @@ class StridedSlice(Operation):
     """Bounds are written out for every axis, so that no mask is needed."""
 
     name = "STRIDED_SLICE"
+    quantized = QuantizedForm(is_as_input=True)
     computes = False
 
     def patterns(self) -> Iterator[Pattern]:

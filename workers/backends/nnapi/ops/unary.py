@@ -8,14 +8,15 @@ from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
 from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site, check_tensors
 
 
 class Unary(Operation):
     """One Relax operator that is one NNAPI operation."""
 
-    def __init__(self, name: str, relax_op: str) -> None:
+    def __init__(self, name: str, relax_op: str, quantized: QuantizedForm | None = None) -> None:
         self.name = name
+        self.quantized = quantized
         self._relax_op = relax_op
 
     def patterns(self) -> Iterator[Pattern]:
@@ -30,9 +31,9 @@ class Unary(Operation):
 
 
 OPERATIONS = (
-    Unary("RELU", "relax.nn.relu"),
-    Unary("LOGISTIC", "relax.sigmoid"),
-    Unary("TANH", "relax.tanh"),
+    Unary("RELU", "relax.nn.relu", QuantizedForm(is_as_input=True)),
+    Unary("LOGISTIC", "relax.sigmoid", QuantizedForm(fixed=(1 / 256, 0))),
+    Unary("TANH", "relax.tanh", QuantizedForm(fixed=(1 / 128, 128))),
     Unary("FLOOR", "relax.floor"),
     Unary("EXP", "relax.exp"),
     Unary("LOG", "relax.log"),
