@@ -19,6 +19,7 @@ from service.client.results import EXIT_CODE_HELP, ExitCode, Thresholds, exit_co
 from service.client.tables import device_table, model_table, operation_table
 from service.client.terminal import Terminal
 from service.contracts.errors import NnfarmError
+from service.contracts.jobs import CompileOptions, Precision
 from service.contracts.targets import Abi
 
 app = typer.Typer(
@@ -78,6 +79,18 @@ def compile_model(
     exclude_op: Annotated[
         list[str] | None, typer.Option(help="Keep this operation type on the CPU; repeatable.")
     ] = None,
+    exclude_node: Annotated[
+        list[str] | None, typer.Option(help="Keep this node on the CPU; repeatable.")
+    ] = None,
+    only_node: Annotated[
+        list[str] | None, typer.Option(help="Offload no node but this; repeatable.")
+    ] = None,
+    min_subgraph_ops: Annotated[
+        int, typer.Option(help="Hand smaller subgraphs back to the CPU.", min=1)
+    ] = 1,
+    precision: Annotated[
+        Precision, typer.Option(help="How the accelerator computes on float32 tensors.")
+    ] = Precision.FLOAT32,
     input_shape: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,8 +127,14 @@ def compile_model(
         abis=tuple(_abi(name) for name in _split(abi)),
         run_on=targets,
         dataset=dataset,
-        exclude_ops=tuple(exclude_op or ()),
-        input_shapes=dict(_input_shape(text) for text in input_shape or ()),
+        options=CompileOptions(
+            exclude_ops=tuple(exclude_op or ()),
+            exclude_nodes=tuple(exclude_node or ()),
+            only_nodes=tuple(only_node or ()),
+            min_subgraph_ops=min_subgraph_ops,
+            precision=precision,
+            input_shapes=dict(_input_shape(text) for text in input_shape or ()),
+        ),
     )
     with session.client() as client:
         compilation = command.start(client, session.terminal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,8 +39,7 @@ class CompileCommand:
     abis: tuple[Abi, ...]
     run_on: RunOn = "none"
     dataset: Path | None = None
-    exclude_ops: tuple[str, ...] = ()
-    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    options: CompileOptions = field(default_factory=CompileOptions)
 
     def start(self, client: Client, terminal: Terminal) -> Compilation:
         """Upload what is needed and ask for the artifacts."""
@@ -55,9 +54,7 @@ class CompileCommand:
             levels=self.levels,
             abis=self.abis,
             dataset_id=dataset_id,
-            options=CompileOptions(
-                exclude_ops=self.exclude_ops, input_shapes=dict(self.input_shapes)
-            ),
+            options=self.options,
             run_on=self.run_on,
         )
         compilation = client.compile(request)

@@ -64,6 +64,22 @@ class OperationReport(BaseModel):
     subgraph: int | None = Field(None, description="Index of the NNAPI subgraph that holds it")
     nnapi_operations: tuple[str, ...] = Field((), examples=[["CONV_2D"]])
     rejection: Rejection | None = None
+    macs: int = Field(0, description="Multiply-accumulates of one inference")
+    size_bytes: int = Field(
+        0, description="Bytes of the tensors it reads and writes, constants too"
+    )
+
+
+class LevelCoverage(BaseModel):
+    """What one feature level would offload; computed without building anything."""
+
+    model_config = ConfigDict(frozen=True)
+
+    feature_level: int
+    offloaded_count: int
+    subgraph_count: int
+    offloaded_macs: int
+    offloaded_bytes: int
 
 
 class ExplanationReport(BaseModel):
@@ -78,6 +94,13 @@ class ExplanationReport(BaseModel):
     offloaded_count: int
     operation_count: int
     subgraph_count: int
+    macs: int = Field(0, description="Multiply-accumulates of the whole model")
+    offloaded_macs: int = 0
+    size_bytes: int = Field(0, description="Bytes all operations read and write")
+    offloaded_bytes: int = 0
+    what_if: tuple[LevelCoverage, ...] = Field(
+        (), description="The same model, with the same options, at every feature level"
+    )
 
 
 class Manifest(BaseModel):

@@ -45,14 +45,15 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     # models
     "model.empty": ErrorKind(_U, 422, "The model file is empty"),
     "model.too_large": ErrorKind(_U, 413, "The model file is larger than this service takes"),
-    "model.unreadable": ErrorKind(_U, 422, "The file is not a readable ONNX model"),
+    "model.unreadable": ErrorKind(_U, 422, "The file is not a readable model"),
     "model.unsupported_opset": ErrorKind(_U, 422, "The model's opset is not supported"),
     "model.external_data_missing": ErrorKind(_U, 422, "The model's external data is missing"),
     "model.external_data_escapes": ErrorKind(_U, 422, "External data points outside the model"),
     "model.cyclic": ErrorKind(_U, 422, "The model's graph has a cycle or is out of order"),
     "model.unknown_operation": ErrorKind(_U, 422, "The model uses an unknown operation"),
     "model.bad_dimension": ErrorKind(_U, 422, "A tensor dimension is not usable"),
-    "model.invalid": ErrorKind(_U, 422, "The model breaks the ONNX specification"),
+    "model.unsafe": ErrorKind(_U, 422, "The model file carries code that would be executed"),
+    "model.invalid": ErrorKind(_U, 422, "The model breaks its format's specification"),
     # datasets
     "dataset.empty": ErrorKind(_U, 422, "The dataset file is empty"),
     "dataset.too_large": ErrorKind(_U, 413, "The dataset file is larger than this service takes"),

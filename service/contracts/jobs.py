@@ -17,6 +17,20 @@ class ModelFormat(StrEnum):
     """Model file formats the workers import."""
 
     ONNX = "onnx"
+    TFLITE = "tflite"
+    PYTORCH = "pytorch"
+
+
+class Precision(StrEnum):
+    """How the accelerator computes on float32 tensors."""
+
+    FLOAT32 = "float32"
+    RELAXED = "relaxed"  # float32 tensors, computed with float16's range and precision if faster
+    FLOAT16 = "float16"  # float16 tensors inside a subgraph, float32 at its border
+
+
+OperationType = Annotated[str, StringConstraints(max_length=100)]
+NodeName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class CompileOptions(BaseModel):
@@ -24,8 +38,28 @@ class CompileOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    exclude_ops: tuple[Annotated[str, StringConstraints(max_length=100)], ...] = Field(
+    exclude_ops: tuple[OperationType, ...] = Field(
         (), description="Original operation types kept on the CPU", examples=[["Softmax"]]
+    )
+    exclude_nodes: tuple[NodeName, ...] = Field(
+        (), description="Original nodes kept on the CPU, by name", examples=[["/head/Softmax"]]
+    )
+    only_nodes: tuple[NodeName, ...] = Field(
+        (),
+        description="Original nodes that may be offloaded, by name; none named: all",
+        examples=[["/features/conv1/Conv"]],
+    )
+    min_subgraph_ops: int = Field(
+        1,
+        ge=1,
+        description="Subgraphs of fewer original operations are handed back to the CPU",
+        examples=[3],
+    )
+    precision: Precision = Field(
+        Precision.FLOAT32,
+        description="How the accelerator computes on float32 tensors. `relaxed` needs feature "
+        "level 2, `float16` level 3; below, the best that the level has is taken and the manifest "
+        "says so",
     )
     input_shapes: dict[str, tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...]] = Field(
         default_factory=dict,
@@ -97,7 +131,7 @@ class EvaluationSet(BaseModel):
 
     Both blobs are safetensors files. Each input tensor has the model's name and one more leading
     dimension, the samples; sample i of every tensor makes one inference. `expected` holds the
-    outputs by the original runtime (ONNX Runtime) in the same form.
+    outputs by the original runtime (ONNX Runtime, LiteRT, PyTorch) in the same form.
     """
 
     model_config = ConfigDict(frozen=True)

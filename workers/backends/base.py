@@ -14,6 +14,7 @@ from typing import Protocol
 from tvm import relax
 
 from service.contracts.artifacts import Rejection
+from service.contracts.jobs import Precision
 from workers.graph.graph import Graph
 
 
@@ -90,8 +91,13 @@ class Backend(Protocol):
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
         """The same computation in the form `claim` wants; what is not claimed runs in it, too."""
 
-    def claim(self, graph: Graph, feature_level: int, exclude_ops: Sequence[str]) -> Claims:
-        """Decide for each binding. Whatever is claimed here, `encode` takes."""
+    def precision_at(self, feature_level: int) -> Precision:
+        """How float32 tensors are computed at a level: what was asked, or the nearest it has."""
+
+    def claim(
+        self, graph: Graph, feature_level: int, refused: Mapping[relax.Var, Rejection]
+    ) -> Claims:
+        """Decide for each binding but those refused. Whatever is claimed here, `encode` takes."""
 
     def encode(self, regions: Sequence[Region], feature_level: int) -> Encoding:
         """Write the regions down."""

@@ -66,8 +66,8 @@ def plan(job: JobInput) -> Plan:
                 feature_level=level,
             )
     abis = tuple(abi for abi in Abi if any(target.abi is abi for target in job.spec.targets))
-    fixed = 2  # ingest, reference
-    per_level = 2  # partition, codegen
+    fixed = 3  # ingest, reference, partition
+    per_level = 1  # codegen
     per_target = 3  # build, link, package
     return Plan(
         job=job,

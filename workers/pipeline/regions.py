@@ -16,9 +16,14 @@ from workers.backends.base import Region, Unit
 from workers.graph.graph import Binding, Graph, free_vars
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Group:
-    """Units merged so far, with their closures over bindings."""
+    """Units merged so far, with all bindings they depend on and all that depend on them.
+
+    A group runs as one call: what depends on one of its members depends on all that any of them
+    depends on. `ancestors` and `descendants` hold these, too, or two groups that are convex each
+    by itself could wait for each other.
+    """
 
     units: frozenset[int]
     members: int
@@ -36,6 +41,20 @@ class _Group:
     @property
     def is_convex(self) -> bool:
         return not self.ancestors & self.descendants & ~self.members
+
+    def learn(self, groups: Iterable[_Group]) -> None:
+        """Take in what groups that already know of each other depend on, and tell them of this."""
+        above = [g for g in groups if g.members & self.ancestors]
+        below = [g for g in groups if g.members & self.descendants]
+        for group in above:
+            self.ancestors |= group.ancestors | group.members
+        for group in below:
+            self.descendants |= group.descendants | group.members
+        for group in groups:
+            if group.members & self.ancestors:
+                group.descendants |= self.descendants | self.members
+            if group.members & self.descendants:
+                group.ancestors |= self.ancestors | self.members
 
 
 def merge_units(
@@ -81,31 +100,31 @@ def _singletons(graph: Graph, units: Sequence[Unit]) -> list[_Group]:
     return groups
 
 
-def _merge(groups: list[_Group]) -> list[_Group]:
+def _merge(groups: Sequence[_Group]) -> list[_Group]:
     """Join neighbours in topological order, then any two that may be joined, until none may."""
     merged: list[_Group] = []
     for group in groups:
-        grown = group
-        for position in range(len(merged) - 1, -1, -1):
-            candidate = merged[position].joined(grown)
-            if merged[position].members & grown.ancestors and candidate.is_convex:
-                grown = candidate
-                del merged[position]
-        merged.append(grown)
-    changed = True
-    while changed:
-        changed = False
-        for i in range(len(merged)):
-            for j in range(i + 1, len(merged)):
-                candidate = merged[i].joined(merged[j])
-                if candidate.is_convex:
-                    merged[i] = candidate
-                    del merged[j]
-                    changed = True
-                    break
-            if changed:
-                break
+        group.learn(merged)
+        _absorb(merged, group, only_neighbours=True)
+    while any(_absorb(merged, group, only_neighbours=False) for group in list(merged)):
+        pass
     return merged
+
+
+def _absorb(merged: list[_Group], group: _Group, only_neighbours: bool) -> bool:
+    """Put a group into the list, joined with all it may be joined with; whether there were any."""
+    if group in merged:
+        merged.remove(group)
+    grown = group
+    for other in reversed(list(merged)):
+        candidate = other.joined(grown)
+        is_near = bool(other.members & grown.ancestors) or not only_neighbours
+        if is_near and candidate.is_convex:
+            merged.remove(other)
+            candidate.learn(merged)
+            grown = candidate
+    merged.append(grown)
+    return grown is not group
 
 
 def _region(graph: Graph, units: Sequence[Unit], symbol: str) -> Region:

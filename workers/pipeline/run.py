@@ -5,20 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from service.contracts.artifacts import Manifest, Part, PartRole
+from service.contracts.artifacts import LevelCoverage, Manifest, Part, PartRole
 from service.contracts.jobs import (
     BuiltArtifact,
+    CompileOptions,
     CompileOutcome,
     CompileTarget,
     EvaluationSet,
+    Precision,
     Stage,
     StageEvent,
 )
-from service.contracts.targets import Abi
+from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+from workers.backends.base import Backend
 from workers.backends.registry import BACKENDS
 from workers.pipeline.blobs import BlobFolder
+from workers.pipeline.explain import coverage_of
 from workers.pipeline.plan import Plan
 from workers.pipeline.stages import build as build_stage
 from workers.pipeline.stages.codegen import codegen
@@ -43,6 +48,35 @@ def run(plan: Plan, work_dir: Path, report: Report) -> CompileOutcome:
     return _Run(plan, work_dir, report).run()
 
 
+@dataclass(frozen=True)
+class _Split:
+    """One level's partition and the backend that claimed it and can encode it."""
+
+    backend: Backend
+    partition: Partition
+
+    def with_coverage(self, what_if: tuple[LevelCoverage, ...]) -> _Split:
+        report = self.partition.report.model_copy(update={"what_if": what_if})
+        return replace(self, partition=replace(self.partition, report=report))
+
+
+def _recorded(
+    options: CompileOptions, model: IngestedModel, precision: Precision
+) -> dict[str, str]:
+    """Every option as the manifest shows it; the precision is the one that was used."""
+    return {
+        "exclude_ops": ",".join(options.exclude_ops),
+        "exclude_nodes": ",".join(options.exclude_nodes),
+        "only_nodes": ",".join(options.only_nodes),
+        "min_subgraph_ops": str(options.min_subgraph_ops),
+        "precision": precision,
+        "precision_asked": options.precision,
+        "input_shapes": ";".join(
+            f"{tensor.name}={','.join(map(str, tensor.shape))}" for tensor in model.signature.inputs
+        ),
+    }
+
+
 class _Run:
     def __init__(self, plan: Plan, work_dir: Path, report: Report) -> None:
         self._plan = plan
@@ -63,8 +97,12 @@ class _Run:
             evaluation = evaluate(
                 job.model_path, job.spec.model_format, model.signature, samples, self._blobs
             )
+        with self._step(Stage.PARTITION):
+            splits = self._partition(model)
         twins = {abi: self._twin(model, abi) for abi in self._plan.abis}
-        artifacts = [a for level in self._plan.levels for a in self._level(model, level, twins)]
+        artifacts = [
+            a for level in self._plan.levels for a in self._level(model, splits[level], twins)
+        ]
         return self._outcome(model, evaluation, artifacts, started)
 
     def _outcome(
@@ -94,13 +132,22 @@ class _Run:
             sha256 = self._blobs.add_file(library)
         return self._blobs.part(PartRole.CPU_TWIN, "model_cpu.so", sha256)
 
+    def _partition(self, model: IngestedModel) -> dict[int, _Split]:
+        """Every level, asked for or not: the reports say what the others would offload."""
+        options = self._plan.job.spec.options
+        splits = {}
+        for level in range(MIN_FEATURE_LEVEL, MAX_FEATURE_LEVEL + 1):
+            backend = BACKENDS[self._plan.backend](options.precision)
+            splits[level] = _Split(backend, partition(model.graph, backend, level, options))
+        coverage = tuple(coverage_of(s.partition.report) for s in splits.values())
+        return {level: split.with_coverage(coverage) for level, split in splits.items()}
+
     def _level(
-        self, model: IngestedModel, level: int, twins: dict[Abi, Part]
+        self, model: IngestedModel, chosen: _Split, twins: dict[Abi, Part]
     ) -> Iterator[BuiltArtifact]:
         job, spec = self._plan.job, self._plan.job.spec
-        backend = BACKENDS[self._plan.backend]()
-        with self._step(Stage.PARTITION, level):
-            split = partition(model.graph, backend, level, spec.options.exclude_ops)
+        backend, split = chosen.backend, chosen.partition
+        level = split.feature_level
         with self._step(Stage.CODEGEN, level):
             module, encoding = codegen(split, backend, job.player_library)
             report = self._blobs.add(split.report.model_dump_json(indent=1).encode())
@@ -115,7 +162,7 @@ class _Run:
             twin = twins[target.abi]
             library = self._library(module, target, twin, is_cpu_only=not encoding.regions)
             with self._step(Stage.PACKAGE, level, target.abi):
-                manifest = self._manifest(model, split, target, needed_level)
+                manifest = self._manifest(model, chosen, target, needed_level)
                 parts = (library, twin, *shared)
                 yield BuiltArtifact(
                     target=target, manifest=manifest.model_copy(update={"parts": parts})
@@ -138,28 +185,23 @@ class _Run:
         return self._blobs.part(PartRole.LIBRARY, "model.so", sha256)
 
     def _manifest(
-        self, model: IngestedModel, split: Partition, target: CompileTarget, needed_level: int
+        self, model: IngestedModel, chosen: _Split, target: CompileTarget, needed_level: int
     ) -> Manifest:
-        spec = self._plan.job.spec
+        spec, report = self._plan.job.spec, chosen.partition.report
+        level = target.feature_level
         return Manifest(
             model_sha256=spec.model_sha256,
             model_name=spec.model_name,
-            feature_level=target.feature_level,
+            feature_level=level,
             needed_level=needed_level,
             abi=target.abi,
             signature=model.signature,
-            subgraph_count=split.report.subgraph_count,
-            offloaded_count=split.report.offloaded_count,
-            operation_count=split.report.operation_count,
+            subgraph_count=report.subgraph_count,
+            offloaded_count=report.offloaded_count,
+            operation_count=report.operation_count,
             parts=(),
             versions=self._plan.versions,
-            options={
-                "exclude_ops": ",".join(spec.options.exclude_ops),
-                "input_shapes": ";".join(
-                    f"{spec_in.name}={','.join(map(str, spec_in.shape))}"
-                    for spec_in in model.signature.inputs
-                ),
-            },
+            options=_recorded(spec.options, model, chosen.backend.precision_at(level)),
         )
 
     @contextmanager

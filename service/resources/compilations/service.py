@@ -179,10 +179,16 @@ def _cache_key(
         "model": model_sha256,
         "dataset": dataset_sha256,
         "targets": [[target.abi, target.feature_level] for target in targets],
-        "options": {**options.model_dump(), "exclude_ops": sorted(set(options.exclude_ops))},
+        "options": _in_any_order(options),
         "compiler": compiler_version,
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _in_any_order(options: CompileOptions) -> dict[str, object]:
+    """Options as JSON, the lists whose order says nothing sorted."""
+    sets = ("exclude_ops", "exclude_nodes", "only_nodes")
+    return options.model_dump() | {name: sorted(set(getattr(options, name))) for name in sets}
 
 
 def _new_row(

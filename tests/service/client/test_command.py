@@ -29,7 +29,8 @@ def test_compile_shows_the_table_and_saves_packages(
     code = nnfarm(
         "compile", model, "--levels", "1,4", "--abi", "x86_64,arm64-v8a", "--run-on", "any",
         "--dataset", model, "--exclude-op", "Softmax", "--exclude-op", "Relu",
-        "--input-shape", "image=1,1,8,8", "--output", output,
+        "--exclude-node", "head", "--only-node", "conv", "--min-subgraph-ops", "2",
+        "--precision", "float16", "--input-shape", "image=1,1,8,8", "--output", output,
     )  # fmt: skip
     out = capsys.readouterr().out
 
@@ -42,6 +43,10 @@ def test_compile_shows_the_table_and_saves_packages(
             "dataset_id": "dat_1",
             "options": {
                 "exclude_ops": ["Softmax", "Relu"],
+                "exclude_nodes": ["head"],
+                "only_nodes": ["conv"],
+                "min_subgraph_ops": 2,
+                "precision": "float16",
                 "input_shapes": {"image": [1, 1, 8, 8]},
             },
             "run_on": "any",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 
 import hypothesis.strategies as st
@@ -58,11 +60,26 @@ def _is_convex(graph: Graph, inside: set[relax.Var]) -> bool:
     return True
 
 
+def _can_be_called(graph: Graph, sets: Sequence[set[relax.Var]]) -> bool:
+    """Whether there is an order of calls with each set as one of them."""
+    call_of = {var: index for index, inside in enumerate(sets) for var in inside}
+    needs: dict[object, set[object]] = {}
+    for binding in graph.bindings:
+        call = call_of.get(binding.var, binding.var)
+        reads = {call_of.get(var, var) for var in free_vars(binding.value)}
+        needs.setdefault(call, set()).update(reads - {call})
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError:
+        return False
+    return True
+
+
 def _variables(region: Region) -> set[relax.Var]:
     return {var for unit in region.units for var in unit.members}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(_graphs())
 def test_regions_are_convex_disjoint_and_hold_every_claim(drawn: tuple[Graph, list[bool]]) -> None:
     graph, claimed = drawn
@@ -70,17 +87,20 @@ def test_regions_are_convex_disjoint_and_hold_every_claim(drawn: tuple[Graph, li
     sets = [_variables(region) for region in regions]
     assert sum(map(len, sets)) == sum(claimed) == len(set().union(*sets) if sets else set())
     assert all(_is_convex(graph, inside) for inside in sets)
+    assert _can_be_called(graph, sets)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(_graphs())
 def test_no_two_regions_could_be_one(drawn: tuple[Graph, list[bool]]) -> None:
     graph, claimed = drawn
     sets = [_variables(region) for region in _merge(graph, claimed)]
-    assert not any(_is_convex(graph, a | b) for a, b in combinations(sets, 2))
+    for a, b in combinations(sets, 2):
+        others = [inside for inside in sets if inside is not a and inside is not b]
+        assert not _can_be_called(graph, [*others, a | b])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_graphs())
 def test_the_partitioned_module_calls_every_region_once(
     drawn: tuple[Graph, list[bool]],
@@ -92,6 +112,26 @@ def test_the_partitioned_module_calls_every_region_once(
     for region in regions:
         assert text.count(f'"{region.symbol}"') == 1
     assert text.count("R.add(") == claimed.count(False)
+
+
+def test_two_regions_never_wait_for_each_other() -> None:
+    """a -> b and d -> c, with {a, c} and {b, d}: each convex, together a circle."""
+    builder = relax.BlockBuilder()
+    source = relax.Var("x", relax.TensorType((2, 3), "float32"))
+    with builder.function("main", [source]):
+        with builder.dataflow():
+            a = builder.emit(relax.op.exp(source))
+            d = builder.emit(relax.op.log(source))
+            on_cpu = [builder.emit(relax.op.sin(v)) for v in (a, d)]
+            b = builder.emit(relax.op.exp(on_cpu[0]))
+            c = builder.emit(relax.op.log(on_cpu[1]))
+            output = builder.emit_output(relax.Tuple([b, c]))
+        builder.emit_func_output(output)
+    module = builder.get()
+    graph = Graph(module["main"], {}, (), module)
+    sets = [_variables(r) for r in _merge(graph, [True, True, False, False, True, True])]
+    assert _can_be_called(graph, sets)
+    assert max(map(len, sets)) == 2
 
 
 def test_regions_of_data_movement_alone_are_handed_back() -> None:

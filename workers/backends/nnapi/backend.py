@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from tvm import relax
 
 from service.contracts.artifacts import Rejection
+from service.contracts.jobs import Precision
 from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
 from workers.backends.nnapi.encode import WeightsPool, encode, operand_entries
 from workers.backends.nnapi.model import Model, ModelBuilder
-from workers.backends.nnapi.operation import unsupported
 from workers.backends.nnapi.quantized import for_level, quantizations
 from workers.backends.nnapi.sites import Match, SiteFinder
 from workers.graph.graph import Graph
@@ -18,13 +18,17 @@ from workers.graph.quantization import Quantization
 
 MODULE_KIND = "nnfarm.nnapi"
 
+PRECISION_LEVELS = {Precision.FLOAT32: 1, Precision.RELAXED: 2, Precision.FLOAT16: 3}
+"""Feature levels of relaxComputationFloat32toFloat16 and of float16 tensors."""
+
 
 class NnapiBackend:
     """Implements `workers.backends.base.Backend`."""
 
     name = "nnapi"
 
-    def __init__(self) -> None:
+    def __init__(self, precision: Precision = Precision.FLOAT32) -> None:
+        self._precision = precision
         self._matches: dict[relax.Var, Match] = {}
         self._numbers: Mapping[relax.Var, Quantization] = {}
 
@@ -32,11 +36,20 @@ class NnapiBackend:
         """Quantized tensors in the form the level has."""
         return for_level(graph, feature_level)
 
-    def claim(self, graph: Graph, feature_level: int, exclude_ops: Sequence[str]) -> Claims:
+    def precision_at(self, feature_level: int) -> Precision:
+        """The precision asked for, or the nearest that a level has."""
+        order = (Precision.FLOAT16, Precision.RELAXED, Precision.FLOAT32)
+        wanted = order[order.index(self._precision) :]
+        return next(p for p in wanted if PRECISION_LEVELS[p] <= feature_level)
+
+    def claim(
+        self, graph: Graph, feature_level: int, refused: Mapping[relax.Var, Rejection]
+    ) -> Claims:
         """Largest patterns first, from the outputs backwards."""
-        rejections = _excluded(graph, exclude_ops)
+        rejections = dict(refused)
         self._numbers = quantizations(graph)
-        finder = SiteFinder(graph, feature_level, self._numbers, set(rejections))
+        half = self.precision_at(feature_level) is Precision.FLOAT16
+        finder = SiteFinder(graph, feature_level, self._numbers, set(rejections), half)
         units: list[Unit] = []
         for binding in reversed(graph.bindings):
             if finder.is_taken(binding.var) or binding.call is None:
@@ -59,7 +72,8 @@ class NnapiBackend:
     def encode(self, regions: Sequence[Region], feature_level: int) -> Encoding:
         """Lower each region; all of an artifact's regions share one weights file."""
         pool = WeightsPool()
-        models = [self._lower_region(region) for region in regions]
+        precision = self.precision_at(feature_level)
+        models = [self._lower_region(region, precision) for region in regions]
         entries = [operand_entries(model, pool) for model in models]
         weights = pool.to_bytes()
         encoded = []
@@ -77,22 +91,17 @@ class NnapiBackend:
             )
         return Encoding(tuple(encoded), weights)
 
-    def _lower_region(self, region: Region) -> Model:
-        builder = ModelBuilder(self._numbers)
+    def _lower_region(self, region: Region, precision: Precision) -> Model:
+        builder = ModelBuilder(self._numbers, half=precision is Precision.FLOAT16)
         for var in region.inputs:
             builder.input(var)
         for unit in region.units:
             self._matches[unit.output].lower(builder)
-        return builder.finish(region.outputs)
-
-
-def _excluded(graph: Graph, exclude_ops: Sequence[str]) -> dict[relax.Var, Rejection]:
-    rejections = {}
-    for binding in graph.bindings:
-        types = {graph.nodes[i].op_type for i in graph.origin_of(binding.var)}
-        for name in sorted(types.intersection(exclude_ops)):
-            rejections[binding.var] = unsupported("excluded", f"{name} was excluded by option.")
-    return rejections
+        model = builder.finish(region.outputs)
+        if precision is Precision.RELAXED:
+            model.relaxed = True
+            model.level = max(model.level, PRECISION_LEVELS[precision])
+        return model
 
 
 def _lower(match: Match, numbers: Mapping[relax.Var, Quantization]) -> Model:

@@ -75,7 +75,7 @@ def encode(symbol: str, model: Model, operands: list[dict[str, Any]], weights: b
         "version": 1,
         "symbol": symbol,
         "level": model.level,
-        "relaxed": False,
+        "relaxed": model.relaxed,
         "operands": operands,
         "operations": [
             {

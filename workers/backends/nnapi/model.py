@@ -87,13 +87,17 @@ class Operation:
 
 @dataclass
 class Model:
-    """Operands, operations in topological order, inputs and outputs by operand index."""
+    """Operands, operations in topological order, inputs and outputs by operand index.
+
+    `relaxed` allows float32 to be computed as float16 (feature level 2).
+    """
 
     operands: list[Operand] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
     level: int = 1
+    relaxed: bool = False
 
 
 class ModelBuilder:
@@ -101,10 +105,13 @@ class ModelBuilder:
 
     Args:
         quantizations: parameters of the graph's quantized variables.
+        half: whether the graph's float32 tensors are float16 inside the model; its inputs and
+            outputs stay float32 (CAST, feature level 3).
     """
 
-    def __init__(self, quantizations: Mapping[relax.Var, Quantization]) -> None:
+    def __init__(self, quantizations: Mapping[relax.Var, Quantization], half: bool = False) -> None:
         self.model = Model()
+        self._half = half
         self._quantizations = quantizations
         self._by_var: dict[relax.Var, int] = {}
         self._constants: dict[Operand, int] = {}
@@ -123,13 +130,18 @@ class ModelBuilder:
 
     def input(self, var: relax.Var) -> int:
         """Declare a model input."""
-        index = self.output(var)
-        self.model.inputs += (index,)
-        return index
+        if self._inside(dtype_of(var)) == dtype_of(var):
+            index = self.output(var)
+            self.model.inputs += (index,)
+            return index
+        border = self._add(Operand(OperandType.TENSOR_FLOAT32, static_shape(var) or ()))
+        self.model.inputs += (border,)
+        self.add("CAST", self.output(var), input=border)
+        return self._by_var[var]
 
     def output(self, var: relax.Var) -> int:
         """A new operand for the value of a variable."""
-        kind, shape = TENSOR_TYPES[dtype_of(var)], static_shape(var) or ()
+        kind, shape = self._tensor_type(dtype_of(var)), static_shape(var) or ()
         numbers = self._quantizations.get(var)
         if numbers is None:
             self._by_var[var] = self._add(Operand(kind, shape))
@@ -141,7 +153,7 @@ class ModelBuilder:
 
     def temporary(self, shape: Sequence[int], dtype: str) -> int:
         """A new tensor operand of real or plain integer numbers that no variable stands for."""
-        return self._add(Operand(TENSOR_TYPES[dtype], tuple(shape)))
+        return self._add(Operand(self._tensor_type(dtype), tuple(shape)))
 
     def like(self, operand: int, shape: Sequence[int]) -> int:
         """A new tensor operand with another one's element type and quantization."""
@@ -168,6 +180,7 @@ class ModelBuilder:
 
     def constant(self, array: NDArray[np.generic]) -> int:
         """A constant tensor; a scalar array becomes a tensor of one element."""
+        array = array.astype(self._inside(array.dtype.name), copy=False)
         dims = array.shape or (1,)
         data = np.ascontiguousarray(array).tobytes()
         return self._shared(Operand(TENSOR_TYPES[array.dtype.name], dims, data))
@@ -217,8 +230,10 @@ class ModelBuilder:
         """A constant INT32 scalar."""
         return self._shared(Operand(OperandType.INT32, (), np.int32(value).tobytes()))
 
-    def float32(self, value: float) -> int:
-        """A constant FLOAT32 scalar."""
+    def real(self, value: float, tensor: int) -> int:
+        """A constant scalar of a tensor operand's floating-point type; FLOAT32 beside integers."""
+        if self.model.operands[tensor].type is OperandType.TENSOR_FLOAT16:
+            return self._shared(Operand(OperandType.FLOAT16, (), np.float16(value).tobytes()))
         return self._shared(Operand(OperandType.FLOAT32, (), np.float32(value).tobytes()))
 
     def bool(self, value: bool) -> int:
@@ -265,8 +280,22 @@ class ModelBuilder:
 
     def finish(self, outputs: Sequence[relax.Var]) -> Model:
         """Name the outputs; the builder is done."""
-        self.model.outputs = tuple(self._by_var[var] for var in outputs)
+        self.model.outputs = tuple(self._border(var) for var in outputs)
         return self.model
+
+    def _border(self, var: relax.Var) -> int:
+        if self._inside(dtype_of(var)) == dtype_of(var):
+            return self._by_var[var]
+        border = self._add(Operand(OperandType.TENSOR_FLOAT32, static_shape(var) or ()))
+        self.add("CAST", border, input=self._by_var[var])
+        return border
+
+    def _inside(self, dtype: str) -> str:
+        """Element type inside the model of a graph's element type."""
+        return "float16" if self._half and dtype == "float32" else dtype
+
+    def _tensor_type(self, dtype: str) -> OperandType:
+        return TENSOR_TYPES[self._inside(dtype)]
 
     def _shared(self, operand: Operand) -> int:
         if operand not in self._constants:

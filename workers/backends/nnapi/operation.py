@@ -45,11 +45,13 @@ class Numbers:
         dequantized: the site's own dequantize calls by their variables; real numbers of
             constants, and for a site that takes integers also of variables.
         takes_integers: whether the operation computes on the integers and gives integers.
+        half: whether float32 tensors of the graph become float16.
     """
 
     of_variables: Mapping[relax.Var, Quantization] = field(default_factory=dict)
     dequantized: Mapping[relax.Var, relax.Call] = field(default_factory=dict)
     takes_integers: bool = False
+    half: bool = False
 
 
 class Site:
@@ -125,6 +127,8 @@ class Site:
         """Element type as opset.toml names it; a constant is what its neighbours are."""
         call = self._dequantize_of(expr) if self.takes_integers else None
         dtype = dtype_of(expr if call is None else call.args[0])
+        if self.numbers.half and dtype == "float32":
+            return "float16"
         return QUANTIZED_TYPES.get(dtype, dtype)
 
     def _dequantize_of(self, expr: relax.Expr) -> relax.Call | None:

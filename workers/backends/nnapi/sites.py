@@ -63,6 +63,7 @@ class SiteFinder:
         feature_level: the level checks are made for.
         numbers: parameters of the graph's quantized variables.
         taken: variables that are nobody's inner value any more; grows with every match.
+        half: whether float32 tensors become float16.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class SiteFinder:
         feature_level: int,
         numbers: Mapping[relax.Var, Quantization],
         taken: set[relax.Var],
+        half: bool = False,
     ) -> None:
+        self._half = half
         self._graph = graph
         self._level = feature_level
         self._numbers = numbers
@@ -123,7 +126,7 @@ class SiteFinder:
             members = (*((calls | set(dequantized)) - {last.var}), last.var)
             if not self._is_free(members):
                 continue
-            numbers = Numbers(self._numbers, dequantized, is_quantized)
+            numbers = Numbers(self._numbers, dequantized, is_quantized, self._half)
             parts = _parts(pattern, matched, self._variables)
             site = Site(parts, last.var, self._level, numbers)
             if site.activation is None or not operation.fits(site):

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm
 from tvm import relax
 
-from service.contracts.artifacts import (
-    ExplanationReport,
-    OperationPlacement,
-    OperationReport,
-    Rejection,
-)
-from workers.backends.base import Backend, Claims, Region, Unit
+from service.contracts.artifacts import ExplanationReport
+from service.contracts.jobs import CompileOptions
+from workers.backends.base import Backend, Region
 from workers.graph.graph import Binding, Graph, free_vars
+from workers.pipeline.explain import explain, nodes_of
 from workers.pipeline.regions import merge_units
+from workers.pipeline.selection import refused_by_options
 
-ISLAND = Rejection(
-    code="nnapi.island",
-    sentence="Alone it only moves data; a call of the accelerator would cost more.",
-    needed_level=None,
-)
+NO_OPTIONS = CompileOptions()
 
 
 @dataclass(frozen=True)
@@ -43,60 +37,28 @@ class Partition:
 
 
 def partition(
-    graph: Graph, backend: Backend, feature_level: int, exclude_ops: Sequence[str]
+    graph: Graph, backend: Backend, feature_level: int, options: CompileOptions = NO_OPTIONS
 ) -> Partition:
-    """Prepare, claim, merge, and explain."""
-    graph = backend.prepare(graph, feature_level)
-    claims = backend.claim(graph, feature_level, exclude_ops)
-    regions = merge_units(graph, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
-    report = _explain(graph, claims, regions, feature_level)
-    return Partition(feature_level, graph, regions, report)
+    """Prepare, claim, merge, and explain.
+
+    Raises:
+        NnfarmError: `compile.bad_option`, a node the model does not have.
+    """
+    refused = refused_by_options(graph, options)
+    prepared = backend.prepare(graph, feature_level)
+    if prepared is not graph:
+        refused = refused_by_options(prepared, options)
+    claims = backend.claim(prepared, feature_level, refused)
+    found = merge_units(prepared, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
+    regions = _large_enough(prepared, found, options.min_subgraph_ops)
+    report = explain(prepared, claims, regions, found, feature_level)
+    return Partition(feature_level, prepared, regions, report)
 
 
-def _explain(
-    graph: Graph, claims: Claims, regions: Sequence[Region], feature_level: int
-) -> ExplanationReport:
-    unit_of = {var: unit for unit in claims.units for var in unit.members}
-    region_of = {unit: i for i, region in enumerate(regions) for unit in region.units}
-    computed: dict[int, list[relax.Var]] = {}
-    for binding in graph.bindings:
-        for index in graph.origin_of(binding.var):
-            computed.setdefault(index, []).append(binding.var)
-    reports = []
-    for node in graph.nodes:
-        variables = computed.get(node.index, [])
-        units = list(dict.fromkeys(unit_of[v] for v in variables if v in unit_of))
-        refused = [claims.rejections[v] for v in variables if v in claims.rejections]
-        refused += [ISLAND for unit in units if unit not in region_of]
-        inside = [unit for unit in units if unit in region_of]
-        reports.append(
-            OperationReport(
-                name=node.name,
-                op_type=node.op_type,
-                placement=_placement(bool(variables), bool(refused)),
-                subgraph=region_of[inside[0]] if inside and not refused else None,
-                nnapi_operations=_names(inside) if not refused else (),
-                rejection=refused[0] if refused else None,
-            )
-        )
-    counted = [r for r in reports if r.placement is not OperationPlacement.FOLDED]
-    return ExplanationReport(
-        feature_level=feature_level,
-        operations=tuple(reports),
-        offloaded_count=sum(r.placement is OperationPlacement.NNAPI for r in counted),
-        operation_count=len(counted),
-        subgraph_count=len(regions),
-    )
-
-
-def _placement(is_computed: bool, is_refused: bool) -> OperationPlacement:
-    if not is_computed:
-        return OperationPlacement.FOLDED
-    return OperationPlacement.CPU if is_refused else OperationPlacement.NNAPI
-
-
-def _names(units: Sequence[Unit]) -> tuple[str, ...]:
-    return tuple(name for unit in units for name in unit.operations)
+def _large_enough(graph: Graph, regions: Sequence[Region], least_count: int) -> tuple[Region, ...]:
+    """Regions that compute at least so many original nodes, numbered anew."""
+    kept = [region for region in regions if len(nodes_of(graph, region)) >= least_count]
+    return tuple(replace(region, symbol=regions[index].symbol) for index, region in enumerate(kept))
 
 
 def to_module(graph: Graph, regions: Sequence[Region]) -> tvm.IRModule:

@@ -38,7 +38,7 @@ def test_is_taken_from_its_level_on_and_refused_with_a_reason_below(
 ) -> None:
     graph = _graph(case, tmp_path)
     for level in range(MIN_FEATURE_LEVEL, MAX_FEATURE_LEVEL + 1):
-        claims = NnapiBackend().claim(graph, level, ())
+        claims = NnapiBackend().claim(graph, level, {})
         reasons = {r.code for r in claims.rejections.values()}
         assert (not reasons) == (level >= case.level), (level, reasons)
         if level < case.level:
@@ -49,7 +49,7 @@ def test_is_taken_from_its_level_on_and_refused_with_a_reason_below(
 
 @pytest.mark.parametrize("case", OFFLOADED, ids=lambda case: case.name)
 def test_becomes_one_subgraph_of_the_operations_named(case: Case, tmp_path: Path) -> None:
-    split = partition(_graph(case, tmp_path), NnapiBackend(), MAX_FEATURE_LEVEL, ())
+    split = partition(_graph(case, tmp_path), NnapiBackend(), MAX_FEATURE_LEVEL)
     assert len(split.regions) == 1
     assert tuple(n for u in split.regions[0].units for n in u.operations) == case.operations
     assert split.report.offloaded_count == split.report.operation_count
@@ -60,7 +60,7 @@ def test_lowering_equals_the_golden_file(tmp_path: Path, request: pytest.Fixture
     lowered = {}
     for case in OFFLOADED:
         backend = NnapiBackend()
-        split = partition(_graph(case, tmp_path), backend, MAX_FEATURE_LEVEL, ())
+        split = partition(_graph(case, tmp_path), backend, MAX_FEATURE_LEVEL)
         encoding = backend.encode(split.regions, MAX_FEATURE_LEVEL)
         lowered[case.name] = json.loads(encoding.regions[0].module_bytes)
     if request.config.getoption("--refresh-golden"):
@@ -83,7 +83,7 @@ def played(
     for case in OFFLOADED:
         backend = NnapiBackend()
         graph = _graph(case, folder)
-        split = partition(graph, backend, case.level, ())
+        split = partition(graph, backend, case.level)
         encoding = backend.encode(split.regions, case.level)
         (folder / f"{case.name}.json").write_bytes(encoding.regions[0].module_bytes)
         (folder / f"{case.name}.weights").write_bytes(encoding.weights)

@@ -66,7 +66,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
             for level in LEVELS:
                 key = f"{name}-{_label(kind)}-{level}"
                 backend = NnapiBackend()
-                split = partition(graph, backend, level, ())
+                split = partition(graph, backend, level)
                 encoding = backend.encode(split.regions, level)
                 made[key] = Row(key, qdq, level, split, encoding, inputs)
     return made

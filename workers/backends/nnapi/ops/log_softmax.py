@@ -26,11 +26,12 @@ class LogSoftmax(Operation):
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         axis = int(site["log_softmax"].attrs.axis) % len(site.shape("data"))
+        source = builder.operand(site["data"])
         builder.add(
             self.name,
             builder.output(site.output),
-            input=builder.operand(site["data"]),
-            beta=builder.float32(1.0),
+            input=source,
+            beta=builder.real(1.0, source),
             axis=builder.int32(axis),
         )
 

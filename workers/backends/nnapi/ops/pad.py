@@ -43,16 +43,17 @@ class Pad(Operation):
         source, output = builder.operand(site["data"]), builder.output(site.output)
         paddings, value = builder.constant(widths), float(attrs.pad_value)
         if value:
-            fill = self._fill(site, builder, value)
+            fill = self._fill(site, builder, source)
             builder.add("PAD_V2", output, input=source, paddings=paddings, value=fill)
         else:
             builder.add("PAD", output, input=source, paddings=paddings)
 
     @staticmethod
-    def _fill(site: Site, builder: ModelBuilder, value: float) -> int:
+    def _fill(site: Site, builder: ModelBuilder, source: int) -> int:
+        value = float(site["pad"].attrs.pad_value)
         numbers = site.quantization(site.output) if site.takes_integers else None
         if numbers is None:
-            return builder.float32(value)
+            return builder.real(value, source)
         return builder.int32(int(numbers.quantize(np.array(value))))
 
 

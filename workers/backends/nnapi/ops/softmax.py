@@ -40,7 +40,7 @@ class Softmax(Operation):
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         source, output = builder.operand(site["data"]), builder.output(site.output)
-        beta = builder.float32(1.0)
+        beta = builder.real(1.0, source)
         shape = site.shape("data")
         if not self._is_last_axis(site):
             axis = builder.int32(int(site["softmax"].attrs.axis) % len(shape))
