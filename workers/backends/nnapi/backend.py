@@ -9,6 +9,7 @@ from tvm import relax
 from service.contracts.artifacts import Rejection
 from service.contracts.jobs import Precision
 from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
+from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WeightsPool, encode, operand_entries
 from workers.backends.nnapi.model import Model, ModelBuilder
 from workers.backends.nnapi.quantized import for_level, quantizations
@@ -33,8 +34,9 @@ class NnapiBackend:
         self._numbers: Mapping[relax.Var, Quantization] = {}
 
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
-        """Quantized tensors in the form the level has."""
-        return for_level(graph, feature_level)
+        """Composite operations taken apart, quantized tensors in the form the level has."""
+        half = self.precision_at(feature_level) is Precision.FLOAT16
+        return for_level(decompose(graph, feature_level, half), feature_level)
 
     def precision_at(self, feature_level: int) -> Precision:
         """The precision asked for, or the nearest that a level has."""

@@ -25,6 +25,7 @@ from workers.graph.quantization import (
     quantized_constant,
 )
 from workers.graph.rewriter import GraphRewriter, Lazy
+from workers.pipeline.passes.movement import find_movements
 
 TO_LAST = (0, 2, 3, 1)
 """NHWC axis -> the NCHW axis it holds."""
@@ -53,6 +54,8 @@ class _LayoutPass:
         self._graph = graph
         self._rewriter = GraphRewriter(graph)
         self._last: dict[relax.Var, relax.Expr] = {}  # old variable -> its NHWC value
+        self._movements = find_movements(graph)
+        self._inner = {var for m in self._movements.values() for var in m.inner}
         self._dequantized: dict[relax.Var, Quantization] = {}  # new variables
         handlers: dict[str, Callable[[relax.Call], relax.Expr | None]] = {
             "relax.nn.conv2d": self._conv2d,
@@ -81,6 +84,10 @@ class _LayoutPass:
         if call is None:
             return None
         name = call.op.name
+        if binding.var in self._movements:
+            return self._move(binding.var)
+        if binding.var in self._inner:
+            return lambda: rewriter.emit(rewriter.new(binding.value))
         if name == "relax.permute_dims":
             return self._permute(call)
         if name == "relax.reshape":
@@ -327,6 +334,16 @@ class _LayoutPass:
         if composed == list(range(rank)):
             return value
         return self._rewriter.emit(relax.op.permute_dims(value, composed))
+
+    def _move(self, var: relax.Var) -> Lazy:
+        movement = self._movements[var]
+        pieces, order, shape = movement.channels_last()
+        value = self._as_last(movement.source)
+        value = self._rewriter.emit(relax.op.reshape(value, pieces), movement.origins)
+        value = self._rewriter.emit(relax.op.permute_dims(value, order), movement.origins)
+        value = self._rewriter.emit(relax.op.reshape(value, shape), movement.origins)
+        self._last[var] = value
+        return lambda: self._to_first(value)
 
     def _reshape(self, call: relax.Call) -> relax.Expr | None:
         source, shape = call.args[0], static_shape(call)

@@ -52,7 +52,8 @@ def partition(
     found = merge_units(prepared, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
     regions = _large_enough(prepared, found, options.min_subgraph_ops)
     report = explain(prepared, claims, regions, found, feature_level)
-    return Partition(feature_level, prepared, regions, report)
+    # Without a region there is nothing the CPU should compute in the accelerator's form.
+    return Partition(feature_level, prepared if regions else graph, regions, report)
 
 
 def _large_enough(graph: Graph, regions: Sequence[Region], least_count: int) -> tuple[Region, ...]:

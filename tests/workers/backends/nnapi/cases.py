@@ -254,9 +254,8 @@ def _movements() -> list[Case]:
         Case(
             "pad_reflect",
             single("Pad", {"x": [2, 3, 4]}, {"p": _i64(0, 1, 1, 0, 0, 2)}, mode="reflect"),
-            (),
-            NEVER,
-            reason="nnapi.no_operation",
+            ("MIRROR_PAD",),
+            7,
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""PAD with zeros, PAD_V2 with any other value."""
+"""PAD with zeros, PAD_V2 with any other value, MIRROR_PAD with the tensor's own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from workers.backends.nnapi.operation import (
     unsupported,
 )
 
+MIRROR_MODES = {"reflect": 0, "symmetric": 1}
+"""MIRROR_PAD's mode: whether the border's own values are left out or repeated."""
+
 
 class Pad(Operation):
-    """relax.nn.pad in constant mode."""
+    """relax.nn.pad; mirrors came with level 7."""
 
     name = "PAD"
     quantized = QuantizedForm(is_as_input=True)
@@ -32,6 +35,8 @@ class Pad(Operation):
 
     def check(self, site: Site) -> Rejection | None:
         attrs = site["pad"].attrs
+        if attrs.pad_mode in MIRROR_MODES:
+            return check_tensors(site, "MIRROR_PAD", [site["data"]])
         if attrs.pad_mode != "constant":
             return unsupported("pad_mode", f"No NNAPI operation pads by {attrs.pad_mode}.")
         name = "PAD_V2" if float(attrs.pad_value) else self.name
@@ -42,7 +47,10 @@ class Pad(Operation):
         widths = np.array([int(w) for w in attrs.pad_width], np.int32).reshape(-1, 2)
         source, output = builder.operand(site["data"]), builder.output(site.output)
         paddings, value = builder.constant(widths), float(attrs.pad_value)
-        if value:
+        if attrs.pad_mode in MIRROR_MODES:
+            mode = builder.int32(MIRROR_MODES[attrs.pad_mode])
+            builder.add("MIRROR_PAD", output, input=source, paddings=paddings, mode=mode)
+        elif value:
             fill = self._fill(site, builder, source)
             builder.add("PAD_V2", output, input=source, paddings=paddings, value=fill)
         else:

@@ -40,6 +40,7 @@ OPERATIONS = (
     Unary("SQRT", "relax.sqrt"),
     Unary("RSQRT", "relax.rsqrt"),
     Unary("ABS", "relax.abs"),
+    Unary("SIN", "relax.sin"),
     Unary("NEG", "relax.negative"),
     Unary("CAST", "relax.astype"),
 )

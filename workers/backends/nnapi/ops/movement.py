@@ -1,0 +1,116 @@
+"""RESHAPE, TRANSPOSE, RESHAPE through tensors of rank 5 and 6, which NNAPI does not have.
+
+Axes that stay neighbours are one axis to a transpose, and two transposes can do what one cannot:
+channel shuffle, depth to space, window partition and attention heads come down to rank 4 or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import permutations
+
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import ModelBuilder
+from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.graph.graph import static_shape
+
+MAX_RANK = 4
+_MAX_AXES = 6
+
+Axes = tuple[int, ...]
+
+
+class Movement(Operation):
+    """relax.reshape of relax.permute_dims of relax.reshape, where the middle has a high rank."""
+
+    name = "TRANSPOSE"
+    computes = False
+
+    def patterns(self) -> Iterator[Pattern]:
+        data = wildcard()
+        first = is_op("relax.reshape")(data, wildcard())
+        permute = is_op("relax.permute_dims")(first)
+        last = is_op("relax.reshape")(permute, wildcard())
+        yield Pattern(last, {"data": data, "first": first, "permute": permute, "last": last})
+
+    def fits(self, site: Site) -> bool:
+        shape = static_shape(site["first"])
+        return shape is not None and len(shape) > MAX_RANK
+
+    def check(self, site: Site) -> Rejection | None:
+        rejection = check_tensors(site, self.name, [site["data"]])
+        if rejection is not None:
+            return rejection
+        if steps_of(*merged(*self._wanted(site))) is None:
+            return unsupported("rank", "No two transposes of rank 4 do this.")
+        return None
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        shape, order = merged(*self._wanted(site))
+        value, output = builder.operand(site["data"]), builder.output(site.output)
+        for step in steps_of(shape, order) or ():
+            folded, axes = merged(shape, step)
+            value = builder.reshape(value, folded)
+            result = builder.like(value, [folded[a] for a in axes])
+            permutation = builder.int32s(axes)
+            builder.add("TRANSPOSE", result, input=value, permutation=permutation)
+            value, shape = result, tuple(shape[a] for a in step)
+        builder.reshape(value, site.output_shape, output)
+
+    @staticmethod
+    def _wanted(site: Site) -> tuple[Axes, Axes]:
+        shape = site.shape("first")
+        axes = site["permute"].attrs.axes
+        order = range(len(shape))[::-1] if axes is None else [int(a) % len(shape) for a in axes]
+        return shape, tuple(order)
+
+
+def merged(shape: Sequence[int], order: Sequence[int]) -> tuple[Axes, Axes]:
+    """A transpose with as few axes as say the same.
+
+    Args:
+        shape: sizes of the source's axes.
+        order: for each axis of the result, the axis of the source.
+
+    Returns:
+        Shape and order without axes of one element, neighbours that stay neighbours joined.
+    """
+    kept = [a for a in order if shape[a] != 1] or [0]
+    runs: list[list[int]] = [[kept[0]]]
+    rank_of = {axis: place for place, axis in enumerate(sorted(kept))}
+    for axis in kept[1:]:
+        if rank_of[axis] == rank_of[runs[-1][-1]] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    in_source = sorted(runs)
+    sizes = []
+    for run in in_source:
+        size = 1
+        for axis in run:
+            size *= shape[axis]
+        sizes.append(size)
+    return tuple(sizes), tuple(in_source.index(run) for run in runs)
+
+
+def steps_of(shape: Axes, order: Axes) -> tuple[Axes, ...] | None:
+    """One or two transposes of low rank that together are the one wanted; None: there are none."""
+    if len(merged(shape, order)[0]) <= MAX_RANK:
+        return (order,)
+    return _two_steps(order) if len(order) <= _MAX_AXES else None
+
+
+@cache
+def _two_steps(order: Axes) -> tuple[Axes, Axes] | None:
+    sizes = (2,) * len(order)  # no axis vanishes
+    for first in permutations(range(len(order))):
+        second = tuple(first.index(axis) for axis in order)
+        if all(len(merged(sizes, step)[0]) <= MAX_RANK for step in (first, second)):
+            return first, second
+    return None
+
+
+OPERATIONS = (Movement(),)

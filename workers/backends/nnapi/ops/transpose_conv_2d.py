@@ -1,0 +1,90 @@
+"""TRANSPOSE_CONV_2D: relax.nn.conv2d_transpose, in the NCHW form NNAPI has from level 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from tvm.relax.dpl import is_op, wildcard
+
+from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.operation import (
+    Operation,
+    Pattern,
+    Site,
+    check_tensors,
+    unsupported,
+    with_activations,
+)
+from workers.graph.graph import dtype_of
+
+
+class TransposeConv2d(Operation):
+    """Output padding is less padding at the end: the same rows and columns are cut off."""
+
+    name = "TRANSPOSE_CONV_2D"
+
+    def patterns(self) -> Iterator[Pattern]:
+        data, weight, bias = wildcard(), wildcard(), wildcard()
+        conv = is_op("relax.nn.conv2d_transpose")(data, weight)
+        biased = is_op("relax.add")(conv, bias)
+        parts = {"data": data, "weight": weight, "conv": conv}
+        yield from with_activations(biased, {**parts, "bias": bias, "add": biased})
+        yield from with_activations(conv, parts)
+
+    def check(self, site: Site) -> Rejection | None:
+        rejection = check_tensors(site, self.name, [site["data"]])
+        if rejection is not None:
+            return rejection
+        attrs, weight = site["conv"].attrs, site.constant("weight")
+        if weight is None or attrs.data_layout != "NCHW" or attrs.kernel_layout != "IOHW":
+            return unsupported("dynamic_weights", f"{self.name} needs constant weights.")
+        if int(attrs.groups) != 1 or any(int(d) != 1 for d in attrs.dilation):
+            return unsupported("dilation", f"{self.name} has neither groups nor dilation.")
+        if "bias" in site and not self._is_bias(site):
+            return unsupported("bias", f"{self.name} takes one constant bias value a channel.")
+        if min(self._pads(site)) < 0:
+            return unsupported("padding", f"{self.name} would need negative padding.")
+        return None
+
+    def lower(self, site: Site, builder: ModelBuilder) -> None:
+        weight, channels = site.constant("weight"), site.output_shape[1]
+        assert weight is not None  # check asked
+        top, left, bottom, right = self._pads(site)
+        strides = site["conv"].attrs.strides
+        bias = site.constant("bias") if "bias" in site else None
+        values = np.zeros(channels) if bias is None else bias.reshape(channels)
+        builder.add(
+            self.name,
+            builder.output(site.output),
+            input=builder.operand(site["data"]),
+            filter=builder.constant(np.transpose(weight, (1, 2, 3, 0))),
+            bias=builder.constant(values.astype(dtype_of(site.output))),
+            pad_left=builder.int32(left),
+            pad_right=builder.int32(right),
+            pad_top=builder.int32(top),
+            pad_bottom=builder.int32(bottom),
+            stride_width=builder.int32(int(strides[1])),
+            stride_height=builder.int32(int(strides[0])),
+            activation=builder.int32(site.activation or Activation.NONE),
+            nchw=builder.bool(True),
+        )
+
+    @staticmethod
+    def _pads(site: Site) -> tuple[int, int, int, int]:
+        attrs = site["conv"].attrs
+        top, left, bottom, right = (int(p) for p in attrs.padding)
+        more = [int(p) for p in attrs.output_padding]
+        return top, left, bottom - more[0], right - more[1]
+
+    @staticmethod
+    def _is_bias(site: Site) -> bool:
+        bias, channels = site.constant("bias"), site.output_shape[1]
+        if bias is None or bias.size != channels:
+            return False
+        padded = (1,) * (4 - bias.ndim) + bias.shape
+        return padded == (1, channels, 1, 1)
+
+
+OPERATIONS = (TransposeConv2d(),)
