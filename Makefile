@@ -58,17 +58,23 @@ $(UV):
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --target $(UV_DIR) uv==$(UV_VERSION)
 
+# Tests of PyTorch models need PyTorch. With pip and a list of its own, not in the lock: the index
+# decides whether its build is the small one for CPUs, which the lock would rule out.
+TORCH = $(PY) -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+
 # A development environment has all the runtime needs: it is never reduced to it.
 $(RUNTIME_STAMP): requirements.lock requirements-dev.lock pyproject.toml | $(UV)
 	@if test -f $(DEV_STAMP); then lock=requirements-dev.lock; else lock=requirements.lock; fi; \
 	    echo "setup: packages of $$lock"; \
-	    $(UV) pip sync --quiet --python $(PY) $$lock
+	    $(UV) pip sync --quiet --python $(PY) $$lock; \
+	    if test -f $(DEV_STAMP); then $(TORCH); fi
 	@$(UV) pip install --quiet --python $(PY) --no-deps --editable .
 	@if test -f $(DEV_STAMP); then touch $(DEV_STAMP); fi; touch $@
 
-$(DEV_STAMP): requirements-dev.lock pyproject.toml | $(UV)
+$(DEV_STAMP): requirements-dev.lock requirements-torch.txt pyproject.toml | $(UV)
 	@echo "setup: packages of requirements-dev.lock"
 	@$(UV) pip sync --quiet --python $(PY) requirements-dev.lock
+	@$(TORCH)
 	@$(UV) pip install --quiet --python $(PY) --no-deps --editable .
 	@touch $(RUNTIME_STAMP) $@
 

@@ -63,7 +63,9 @@ def _options(
 @app.command(name="compile", epilog=EXIT_CODE_HELP)
 def compile_model(
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(help="An ONNX file.", exists=True, dir_okay=False)],
+    model: Annotated[
+        Path, typer.Argument(help="ONNX, TFLite or PyTorch (.pt2).", exists=True, dir_okay=False)
+    ],
     levels: Annotated[
         str, typer.Option(help="NNAPI feature levels, comma separated.")
     ] = "1,2,3,4,7",

@@ -6,7 +6,6 @@ import contextlib
 import io
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -18,6 +17,8 @@ from tvm.relax.frontend.onnx import onnx_frontend
 from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends import onnx_converters
+from workers.frontends.imported import ImportedModel
+from workers.frontends.onnx_operands import Scope
 from workers.frontends.onnx_shapes import fix_shapes
 from workers.graph.graph import Graph, OriginalNode
 
@@ -25,14 +26,6 @@ OLDEST_DIRECT_OPSET = 11
 """Below it attributes became inputs (Clip, Pad, Slice, Upsample): the model is lifted first."""
 
 LIFTED_OPSET = 17
-
-
-@dataclass(frozen=True)
-class ImportedModel:
-    """What an importer gives: the graph and the model's own border."""
-
-    graph: Graph
-    signature: ModelSignature
 
 
 class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
@@ -46,11 +39,18 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
         super().__init__({}, "float32", keep_params_in_input=False, sanitize=False)
         self.ends: list[relax.Var | None] = []
 
+    def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
+        # The base class knows its own converters only.
+        others = onnx.GraphProto()
+        others.node.extend(n for n in graph.node if n.op_type not in onnx_converters.CONVERTERS)
+        super()._check_for_unsupported_ops(others)
+
     def _convert_operator(
         self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
     ) -> relax.Expr:
         convert = onnx_converters.CONVERTERS.get(op_name)
-        result = convert(inputs, attrs, opset) if convert is not None else None
+        scope = Scope(opset, self.bb.emit)
+        result = convert(inputs, attrs, scope) if convert is not None else None
         if result is None:
             result = super()._convert_operator(op_name, inputs, attrs, opset)
         else:

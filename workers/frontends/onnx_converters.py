@@ -7,38 +7,30 @@ the operands are not constant and TVM's own converter has to serve.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from onnx import helper
 from tvm import relax
 
-from workers.graph.graph import constant_value, dtype_of, static_shape
-
-Converter = Callable[[Sequence[relax.Expr | None], dict[str, Any], int], relax.Expr | None]
-
-
-def _input(inputs: Sequence[relax.Expr | None], index: int) -> relax.Expr | None:
-    return inputs[index] if index < len(inputs) else None
-
-
-def _constant(inputs: Sequence[relax.Expr | None], index: int) -> NDArray[Any] | None:
-    expr = _input(inputs, index)
-    return constant_value(expr) if expr is not None else None
+from workers.frontends import (
+    onnx_converters_movement,
+    onnx_converters_quantized,
+    onnx_converters_recurrent,
+    onnx_converters_window,
+)
+from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
+from workers.graph.graph import dtype_of
 
 
-def _clip(
-    inputs: Sequence[relax.Expr | None], attrs: dict[str, Any], opset: int
-) -> relax.Expr | None:
-    del attrs, opset
+def _clip(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    del attrs, scope
     bounds = []
     for index, default in ((1, -math.inf), (2, math.inf)):
-        if _input(inputs, index) is None:
+        if operand(inputs, index) is None:
             bounds.append(default)
             continue
-        value = _constant(inputs, index)
+        value = constant(inputs, index)
         if value is None:
             return None
         # ONNX leaves a NaN bound undefined; ONNX Runtime treats it as no bound.
@@ -51,46 +43,62 @@ def _clip(
     return relax.op.clip(inputs[0], low, high)
 
 
-def _extremum(op: Callable[[relax.Expr, relax.Expr], relax.Expr]) -> Converter:
-    def convert(
-        inputs: Sequence[relax.Expr | None], attrs: dict[str, Any], opset: int
-    ) -> relax.Expr | None:
-        del attrs, opset
+def _fold(op: Callable[[relax.Expr, relax.Expr], relax.Expr]) -> Converter:
+    """Any number of operands, two at a time."""
+
+    def convert(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+        del attrs
         result = inputs[0]
-        for operand in inputs[1:]:
-            result = op(result, operand)
+        for other in inputs[1:]:
+            result = scope.emit(op(result, other))
         return result
 
     return convert
 
 
-def _pad(
-    inputs: Sequence[relax.Expr | None], attrs: dict[str, Any], opset: int
-) -> relax.Expr | None:
-    del opset
-    mode = attrs.get("mode", b"constant").decode()
-    pads = _constant(inputs, 1)
-    shape = static_shape(inputs[0])
-    if mode != "constant" or pads is None or shape is None:
-        return None
-    widths = np.zeros((len(shape), 2), np.int64)
-    axes = _constant(inputs, 3)
-    chosen = range(len(shape)) if axes is None else [int(a) % len(shape) for a in axes]
-    for position, axis in enumerate(chosen):
-        widths[axis] = pads[position], pads[position + len(pads) // 2]
-    if (widths < 0).any():
-        return None
-    fill = _constant(inputs, 2)
-    if _input(inputs, 2) is not None and fill is None:
-        return None
-    value = 0.0 if fill is None else float(fill.reshape(-1)[0])
-    return relax.op.nn.pad(inputs[0], [int(w) for w in widths.reshape(-1)], "constant", value)
+def _mean(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    total = _fold(relax.op.add)(inputs, attrs, scope)
+    count = relax.const(float(len(inputs)), dtype_of(inputs[0]))
+    return relax.op.divide(total, count)
 
 
-def _cast(
-    inputs: Sequence[relax.Expr | None], attrs: dict[str, Any], opset: int
-) -> relax.Expr | None:
-    del opset
+def _power(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """Exponents of another element type, which ONNX allows."""
+    del attrs, scope
+    base, exponent = inputs[0], constant(inputs, 1)
+    if exponent is None or exponent.dtype.name == dtype_of(base):
+        return None
+    return relax.op.power(base, relax.const(exponent.astype(dtype_of(base))))
+
+
+def _celu(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    dtype, alpha = dtype_of(inputs[0]), attrs.get("alpha", 1.0)
+    below = scope.emit(relax.op.minimum(inputs[0], relax.const(0.0, dtype)))
+    curve = scope.emit(relax.op.exp(relax.op.divide(below, relax.const(alpha, dtype))))
+    curve = scope.emit(relax.op.subtract(curve, relax.const(1.0, dtype)))
+    scaled = scope.emit(relax.op.multiply(curve, relax.const(alpha, dtype)))
+    return relax.op.add(scope.emit(relax.op.nn.relu(inputs[0])), scaled)
+
+
+def _swish(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    data, alpha = inputs[0], attrs.get("alpha", 1.0)
+    if alpha != 1.0:
+        data = scope.emit(relax.op.multiply(data, relax.const(alpha, dtype_of(data))))
+    return relax.op.multiply(inputs[0], scope.emit(relax.op.sigmoid(data)))
+
+
+def _lp_normalization(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    data, axis = inputs[0], attrs.get("axis", -1)
+    if attrs.get("p", 2) == 1:
+        norm = relax.op.sum(scope.emit(relax.op.abs(data)), [axis], True)
+    else:
+        squares = scope.emit(relax.op.multiply(data, data))
+        norm = relax.op.sqrt(scope.emit(relax.op.sum(squares, [axis], True)))
+    return relax.op.divide(data, scope.emit(norm))
+
+
+def _cast(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    del scope
     source, target = inputs[0], helper.tensor_dtype_to_np_dtype(attrs["to"]).name
     if source is None or not isinstance(source.ty, relax.TensorType):
         return None
@@ -103,44 +111,20 @@ def _cast(
     return None
 
 
-def _conv(
-    inputs: Sequence[relax.Expr | None], attrs: dict[str, Any], opset: int
-) -> relax.Expr | None:
-    """auto_pad becomes explicit pads, in place; the importer then does the rest."""
-    del opset
-    auto_pad = attrs.get("auto_pad", b"NOTSET").decode()
-    if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        return None
-    data_shape = static_shape(inputs[0])
-    kernel = attrs.get("kernel_shape")
-    if kernel is None and len(inputs) > 1:
-        weight_shape = static_shape(inputs[1])
-        kernel = weight_shape[2:] if weight_shape is not None else None
-    if data_shape is None or kernel is None:
-        return None
-    spatial = data_shape[2:]
-    ones = (1,) * len(spatial)
-    strides, dilations = attrs.get("strides", ones), attrs.get("dilations", ones)
-    begin, end = [], []
-    for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True):
-        total = max((-(-size // s) - 1) * s + (k - 1) * d + 1 - size, 0)
-        small, large = total // 2, total - total // 2
-        upper = auto_pad == "SAME_UPPER"
-        begin.append(small if upper else large)
-        end.append(large if upper else small)
-    attrs["auto_pad"] = b"NOTSET"
-    attrs["pads"] = tuple(begin + end)
-    return None
-
-
 CONVERTERS: dict[str, Converter] = {
-    "AveragePool": _conv,
+    **onnx_converters_movement.CONVERTERS,
+    **onnx_converters_quantized.CONVERTERS,
+    **onnx_converters_recurrent.CONVERTERS,
+    **onnx_converters_window.CONVERTERS,
     "Cast": _cast,
+    "Celu": _celu,
     "Clip": _clip,
-    "Conv": _conv,
-    "Max": _extremum(relax.op.maximum),
-    "MaxPool": _conv,
-    "Min": _extremum(relax.op.minimum),
-    "Pad": _pad,
+    "LpNormalization": _lp_normalization,
+    "Max": _fold(relax.op.maximum),
+    "Mean": _mean,
+    "Min": _fold(relax.op.minimum),
+    "Pow": _power,
+    "Sum": _fold(relax.op.add),
+    "Swish": _swish,
 }
 """By ONNX operation name."""

@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 
 from service.contracts.errors import NnfarmError
+from service.contracts.jobs import ModelFormat
 from service.contracts.tensors import ModelSignature
+from service.resources.models.formats import format_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,12 +45,22 @@ def inspect_file(path: Path) -> ModelSignature:
     Raises:
         NnfarmError: a ``model.*`` code.
     """
-    # Imported after the limits are set: loading the parser is part of what they bound.
-    from service.resources.models.onnx_model import inspect_onnx
-
     if path.stat().st_size == 0:
         raise NnfarmError("model.empty", "The model file has 0 bytes.")
-    return inspect_onnx(path)
+    # Imported after the limits are set: loading the parser is part of what they bound.
+    match format_of(path):
+        case ModelFormat.TFLITE:
+            from service.resources.models.tflite_model import inspect_tflite
+
+            return inspect_tflite(path)
+        case ModelFormat.PYTORCH:
+            from service.resources.models.pytorch_model import inspect_pytorch
+
+            return inspect_pytorch(path)
+        case ModelFormat.ONNX:
+            from service.resources.models.onnx_model import inspect_onnx
+
+            return inspect_onnx(path)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,27 @@ MIN_OPSET = 7
 
 _DEFAULT_DOMAIN = ("", "ai.onnx")
 
+_RUNTIME_DOMAIN = "com.microsoft"
+_RUNTIME_OPERATIONS = {
+    "BiasGelu",
+    "DequantizeLinear",
+    "EmbedLayerNormalization",
+    "FastGelu",
+    "Gelu",
+    "QGemm",
+    "QLinearAdd",
+    "QLinearAveragePool",
+    "QLinearConcat",
+    "QLinearGlobalAveragePool",
+    "QLinearLeakyRelu",
+    "QLinearMul",
+    "QLinearSigmoid",
+    "QLinearSoftmax",
+    "QuantizeLinear",
+    "SkipLayerNormalization",
+}
+"""What ONNX Runtime's own tools put into models and the workers import."""
+
 
 def inspect_onnx(path: Path) -> ModelSignature:
     """Check a model file and give its signature; the cheap and telling checks come first.
@@ -82,6 +103,8 @@ def _check_operation(
     node: NodeProto, opsets: dict[str, int], functions: set[tuple[str, str]]
 ) -> None:
     if (node.domain, node.op_type) in functions:
+        return
+    if node.domain == _RUNTIME_DOMAIN and node.op_type in _RUNTIME_OPERATIONS:
         return
     domain = "" if node.domain in _DEFAULT_DOMAIN else node.domain
     version = opsets.get(domain, opsets.get("ai.onnx") if domain == "" else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import onnx
@@ -10,9 +9,7 @@ from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
-
-_MAX_DIM = 2**31 - 1  # NNAPI and TVM's kernels count in 32 bits
-_MAX_ELEMENTS = 2**31
+from service.resources.models.dimensions import check_shape
 
 _DTYPES: dict[int, DType] = {
     TensorProto.FLOAT: DType.FLOAT32,
@@ -34,11 +31,11 @@ def check_dims(graph: GraphProto) -> None:
         NnfarmError: ``model.bad_dimension``.
     """
     for tensor in graph.initializer:
-        _check_shape(tensor.name, list(tensor.dims))
+        check_shape(tensor.name, list(tensor.dims))
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.type.HasField("tensor_type"):
             dims = value.type.tensor_type.shape.dim
-            _check_shape(value.name, [dim.dim_value for dim in dims if dim.HasField("dim_value")])
+            check_shape(value.name, [dim.dim_value for dim in dims if dim.HasField("dim_value")])
 
 
 def signature_of(model: ModelProto) -> ModelSignature:
@@ -84,20 +81,3 @@ def _spec(value: ValueInfoProto, role: str) -> TensorSpec:
         raise NnfarmError("model.bad_dimension", f"{role} {value.name!r} has no known rank.")
     shape = (dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim)
     return TensorSpec(name=value.name, dtype=dtype, shape=tuple(shape))
-
-
-def _check_shape(name: str, dims: list[int]) -> None:
-    for dim in dims:
-        if not 0 <= dim <= _MAX_DIM:
-            raise NnfarmError(
-                "model.bad_dimension",
-                f"Tensor {name!r} has dimension {dim}; 0 to {_MAX_DIM} are possible.",
-                tensor=name,
-                dimension=dim,
-            )
-    if math.prod(dims) > _MAX_ELEMENTS:
-        raise NnfarmError(
-            "model.bad_dimension",
-            f"Tensor {name!r} has {math.prod(dims)} elements; {_MAX_ELEMENTS} are possible.",
-            tensor=name,
-        )

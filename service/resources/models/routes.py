@@ -14,6 +14,7 @@ from service.contracts.errors import NnfarmError
 from service.pages import Page, PageDep, page_of
 from service.resources.blobs import service as blobs
 from service.resources.models import repository, sandbox, service
+from service.resources.models.formats import format_of
 from service.resources.models.schemas import Model
 from service.resources.models.tables import ModelRow
 from service.storage.incoming import Incoming
@@ -35,7 +36,11 @@ _UPLOAD: dict[str, Any] = {
                     "type": "object",
                     "required": ["file"],
                     "properties": {
-                        "file": {"type": "string", "format": "binary", "description": "ONNX"},
+                        "file": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "ONNX, TFLite or PyTorch .pt2",
+                        },
                         "name": {"type": "string", "description": "Default: the file's name"},
                     },
                 }
@@ -57,7 +62,7 @@ async def upload_model(
     components: ComponentsDep,
     content_hash: ContentHash = None,
 ) -> Model:
-    """Upload an ONNX file. It is inspected before it is kept; the same bytes are one model."""
+    """Upload a model file. It is inspected before it is kept; the same bytes are one model."""
     limit_bytes = components.settings.max_model_bytes
     with Incoming(components.blobs.staging_dir, limit_bytes, _too_large) as incoming:
         form = await receive_form(request, incoming)
@@ -76,10 +81,11 @@ def _keep(
     if known is not None:
         return known, False
     signature = sandbox.inspect(staged.path, components.settings)
+    model_format = format_of(staged.path)
     components.blobs.put(staged)
     with components.database.writing() as session:
         blobs.record(session, staged)
-        return service.add_model(session, staged, name, signature)
+        return service.add_model(session, staged, name, model_format, signature)
 
 
 @router.get("")

@@ -19,13 +19,17 @@ _MAX_NAME_LETTERS = 200
 
 
 def add_model(
-    session: Session, staged: StagedBlob, name: str, signature: ModelSignature
+    session: Session,
+    staged: StagedBlob,
+    name: str,
+    model_format: ModelFormat,
+    signature: ModelSignature,
 ) -> tuple[ModelRow, bool]:
     """Keep a model; answers the row and whether it is new."""
     row = ModelRow(
         id=new_id("mod"),
         name=name,
-        format=ModelFormat.ONNX,
+        format=model_format,
         sha256=staged.sha256,
         size_bytes=staged.size_bytes,
         signature=signature,

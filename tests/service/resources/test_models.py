@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
+import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from service.contracts.errors import NnfarmError
 from service.resources.models.inspection import inspect_file
 from tests.service.farm import Farm
+from tests.workers.tflite_models import Step, Value, tflite_model
 
 Serve = Callable[..., Farm]
 
@@ -307,3 +311,123 @@ def test_bad_forms_are_refused(lite_farm: Farm, body: bytes, content_type: str, 
     answer = lite_farm.client.post("/v1/models", content=body, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "request.invalid")
     assert words in answer.json()["detail"]
+
+
+def tflite_content(**changes: Any) -> bytes:
+    """x -> RELU -> y, unless told otherwise."""
+    values = {"x": Value((1, 4), "int8", scale=0.5, zero_point=3), "y": Value((1, 4))}
+    values.update(changes.get("values", {}))
+    steps = changes.get("steps", [Step("DEQUANTIZE", ["x"], ["y"])])
+    return tflite_model(values, steps, ["x"], changes.get("outputs", ["y"]))
+
+
+def pytorch_content(edit: Callable[[dict[str, Any]], None] | None = None, **members: str) -> bytes:
+    """The members of an exported program that say what it takes and gives."""
+    meta = {"dtype": 7, "sizes": [{"as_int": 1}, {"as_int": 4}]}
+    program: dict[str, Any] = {
+        "graph_module": {
+            "graph": {"tensor_values": {"w": meta, "image": meta, "relu": meta}},
+            "signature": {
+                "input_specs": [
+                    {"parameter": {"arg": {"name": "w"}, "parameter_name": "w"}},
+                    {"user_input": {"arg": {"as_tensor": {"name": "image"}}}},
+                ],
+                "output_specs": [{"user_output": {"arg": {"as_tensor": {"name": "relu"}}}}],
+            },
+        }
+    }
+    if edit is not None:
+        edit(program)
+    weights = {"w": {"path_name": "weight_0", "use_pickle": False}}
+    files = {
+        "models/model.json": json.dumps(program),
+        "data/weights/model_weights_config.json": json.dumps({"config": weights}),
+        **members,
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            if text:
+                archive.writestr(f"net/{name}", text)
+    return content.getvalue()
+
+
+def dynamic(program: dict[str, Any]) -> None:
+    sizes = program["graph_module"]["graph"]["tensor_values"]["image"]["sizes"]
+    sizes[0] = {"as_expr": {"expr_str": "s0"}}
+
+
+def without_outputs(program: dict[str, Any]) -> None:
+    program["graph_module"]["signature"]["output_specs"] = []
+
+
+@pytest.mark.parametrize(
+    ("content", "model_format", "dtype"),
+    [(tflite_content(), "tflite", "int8"), (pytorch_content(), "pytorch", "float32")],
+    ids=["tflite", "pytorch"],
+)
+def test_other_formats_are_told_by_their_bytes(
+    lite_farm: Farm, content: bytes, model_format: str, dtype: str
+) -> None:
+    answer = upload(lite_farm, content)  # under a name that ends in .onnx
+    assert answer.status_code == 201, answer.text
+    model = answer.json()
+    assert model["format"] == model_format
+    (taken,), (given,) = model["signature"]["inputs"], model["signature"]["outputs"]
+    assert (taken["dtype"], taken["shape"], given["shape"]) == (dtype, [1, 4], [1, 4])
+
+
+PICKLED = json.dumps({"config": {"w": {"path_name": "weight_0", "use_pickle": True}}})
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        (tflite_content()[:200], "model.unreadable", "damaged"),
+        (tflite_content(values={"y": Value((1, 2**31 - 1, 9))}), "model.bad_dimension", "'y'"),
+        (tflite_content(steps=[]), "model.invalid", "'y'"),
+        (tflite_content(steps=[Step("RELU", ["y"], ["y"])]), "model.cyclic", "'y'"),
+        (tflite_content(outputs=[]), "model.invalid", "no outputs"),
+        (pytorch_content()[:300], "model.unreadable", "damaged"),
+        (pytorch_content(dynamic), "model.bad_dimension", "without dynamic_shapes"),
+        (pytorch_content(without_outputs), "model.invalid", "no outputs"),
+        (
+            pytorch_content(**{"data/weights/model_weights_config.json": PICKLED}),
+            "model.unsafe",
+            "'w' is pickled",
+        ),
+        (
+            pytorch_content(**{"models/model.json": "", "data.pkl": "x"}),
+            "model.unsafe",
+            "torch.export.save",
+        ),
+        (pytorch_content(**{"models/other.json": "{}"}), "model.invalid", "2 exported programs"),
+        (pytorch_content(**{"models/model.json": "{}"}), "model.unreadable", "graph_module"),
+    ],
+    ids=[
+        "truncated", "huge", "nobody makes", "order", "no outputs", "half a zip", "dynamic",
+        "no results", "pickled weights", "pickled model", "two programs", "no graph",
+    ],
+)  # fmt: skip
+def test_bad_files_of_other_formats_are_refused_with_their_reason(
+    content: bytes, code: str, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "model"
+    file.write_bytes(content)
+    with pytest.raises(NnfarmError) as caught:
+        inspect_file(file)
+    assert caught.value.code == code
+    assert words in caught.value.detail
+
+
+def test_operations_of_onnx_runtimes_quantizer_are_known(tmp_path: Path) -> None:
+    operands = ["x", "s", "z", "s", "z"]
+    model = make_model([node("QLinearSigmoid", operands, ["y"], domain="com.microsoft")])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(0.5), "s"))
+    model.graph.initializer.append(numpy_helper.from_array(np.uint8(3), "z"))
+    for value in (model.graph.input[0], model.graph.output[0]):
+        value.type.tensor_type.elem_type = TensorProto.UINT8
+    file = tmp_path / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    assert inspect_file(file).inputs[0].dtype == "uint8"

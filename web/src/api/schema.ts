@@ -500,7 +500,7 @@ export interface paths {
         put?: never;
         /**
          * Upload Model
-         * @description Upload an ONNX file. It is inspected before it is kept; the same bytes are one model.
+         * @description Upload a model file. It is inspected before it is kept; the same bytes are one model.
          */
         post: operations["upload_model_v1_models_post"];
         delete?: never;
@@ -860,8 +860,12 @@ export interface components {
             model_id: string;
             /**
              * @default {
+             *       "exclude_nodes": [],
              *       "exclude_ops": [],
-             *       "input_shapes": {}
+             *       "input_shapes": {},
+             *       "min_subgraph_ops": 1,
+             *       "only_nodes": [],
+             *       "precision": "float32"
              *     }
              */
             options: components["schemas"]["CompileOptions"];
@@ -899,6 +903,15 @@ export interface components {
          */
         CompileOptions: {
             /**
+             * Exclude Nodes
+             * @description Original nodes kept on the CPU, by name
+             * @default []
+             * @example [
+             *       "/head/Softmax"
+             *     ]
+             */
+            exclude_nodes: string[];
+            /**
              * Exclude Ops
              * @description Original operation types kept on the CPU
              * @default []
@@ -922,6 +935,27 @@ export interface components {
             input_shapes?: {
                 [key: string]: number[];
             };
+            /**
+             * Min Subgraph Ops
+             * @description Subgraphs of fewer original operations are handed back to the CPU
+             * @default 1
+             * @example 3
+             */
+            min_subgraph_ops: number;
+            /**
+             * Only Nodes
+             * @description Original nodes that may be offloaded, by name; none named: all
+             * @default []
+             * @example [
+             *       "/features/conv1/Conv"
+             *     ]
+             */
+            only_nodes: string[];
+            /**
+             * @description How the accelerator computes on float32 tensors. `relaxed` needs feature level 2, `float16` level 3; below, the best that the level has is taken and the manifest says so
+             * @default float32
+             */
+            precision: components["schemas"]["Precision"];
         };
         /**
          * CompileOutcome
@@ -1122,7 +1156,7 @@ export interface components {
          *
          *     Both blobs are safetensors files. Each input tensor has the model's name and one more leading
          *     dimension, the samples; sample i of every tensor makes one inference. `expected` holds the
-         *     outputs by the original runtime (ONNX Runtime) in the same form.
+         *     outputs by the original runtime (ONNX Runtime, LiteRT, PyTorch) in the same form.
          */
         EvaluationSet: {
             /** Expected Sha256 */
@@ -1170,14 +1204,42 @@ export interface components {
         ExplanationReport: {
             /** Feature Level */
             feature_level: number;
+            /**
+             * Macs
+             * @description Multiply-accumulates of the whole model
+             * @default 0
+             */
+            macs: number;
+            /**
+             * Offloaded Bytes
+             * @default 0
+             */
+            offloaded_bytes: number;
             /** Offloaded Count */
             offloaded_count: number;
+            /**
+             * Offloaded Macs
+             * @default 0
+             */
+            offloaded_macs: number;
             /** Operation Count */
             operation_count: number;
             /** Operations */
             operations: components["schemas"]["OperationReport"][];
+            /**
+             * Size Bytes
+             * @description Bytes all operations read and write
+             * @default 0
+             */
+            size_bytes: number;
             /** Subgraph Count */
             subgraph_count: number;
+            /**
+             * What If
+             * @description The same model, with the same options, at every feature level
+             * @default []
+             */
+            what_if: components["schemas"]["LevelCoverage"][];
         };
         /**
          * Fallback
@@ -1295,6 +1357,22 @@ export interface components {
             agent_name: string;
             /** Serials */
             serials: string[];
+        };
+        /**
+         * LevelCoverage
+         * @description What one feature level would offload; computed without building anything.
+         */
+        LevelCoverage: {
+            /** Feature Level */
+            feature_level: number;
+            /** Offloaded Bytes */
+            offloaded_bytes: number;
+            /** Offloaded Count */
+            offloaded_count: number;
+            /** Offloaded Macs */
+            offloaded_macs: number;
+            /** Subgraph Count */
+            subgraph_count: number;
         };
         /**
          * Manifest
@@ -1415,7 +1493,7 @@ export interface components {
          * @description Model file formats the workers import.
          * @enum {string}
          */
-        ModelFormat: "onnx";
+        ModelFormat: "onnx" | "tflite" | "pytorch";
         /**
          * ModelSignature
          * @description Inputs and outputs of a model, in the model's own order and names.
@@ -1438,6 +1516,12 @@ export interface components {
          */
         OperationReport: {
             /**
+             * Macs
+             * @description Multiply-accumulates of one inference
+             * @default 0
+             */
+            macs: number;
+            /**
              * Name
              * @description The original model's node name
              * @example /conv1/Conv
@@ -1459,6 +1543,12 @@ export interface components {
             op_type: string;
             placement: components["schemas"]["OperationPlacement"];
             rejection?: components["schemas"]["Rejection"] | null;
+            /**
+             * Size Bytes
+             * @description Bytes of the tensors it reads and writes, constants too
+             * @default 0
+             */
+            size_bytes: number;
             /**
              * Subgraph
              * @description Index of the NNAPI subgraph that holds it
@@ -1545,6 +1635,12 @@ export interface components {
          * @enum {string}
          */
         PartRole: "library" | "cpu_twin" | "weights" | "report";
+        /**
+         * Precision
+         * @description How the accelerator computes on float32 tensors.
+         * @enum {string}
+         */
+        Precision: "float32" | "relaxed" | "float16";
         /**
          * Problem
          * @description RFC 9457 problem details; the body of every error answer and of stored failures.
@@ -3049,7 +3145,7 @@ export interface operations {
                 "multipart/form-data": {
                     /**
                      * Format: binary
-                     * @description ONNX
+                     * @description ONNX, TFLite or PyTorch .pt2
                      */
                     file: string;
                     /** @description Default: the file's name */

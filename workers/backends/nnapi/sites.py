@@ -24,6 +24,9 @@ from workers.backends.nnapi.ops import operations
 from workers.graph.graph import Binding, Graph, constant_value, free_vars
 from workers.graph.quantization import DEQUANTIZE, QUANTIZE, Quantization
 
+QUANTIZE_LEVEL = 3
+"""Feature level of QUANTIZE."""
+
 
 @dataclass(frozen=True)
 class Match:
@@ -81,6 +84,7 @@ class SiteFinder:
         self._taken = taken
         self._variables = {b.value: b.var for b in graph.bindings if b.call is not None}
         self._bindings = {b.var: b for b in graph.bindings}
+        self._refused_as_integers: dict[relax.Var, Rejection] = {}
         self._returned = {out for out in graph.outputs if isinstance(out, relax.Var)}
 
     def is_taken(self, var: relax.Var) -> bool:
@@ -89,6 +93,9 @@ class SiteFinder:
 
     def find(self, binding: Binding) -> Match | Rejection:
         """The match that ends in a binding, or the best reason against."""
+        # Real numbers that could not be quantized again there would leave at once.
+        if binding.var in self._refused_as_integers and self._level < QUANTIZE_LEVEL:
+            return self._refused_as_integers[binding.var]
         reasons: list[Rejection] = []
         found = self._find_quantized(binding, reasons) if binding.op_name == QUANTIZE else None
         if found is None:
@@ -135,6 +142,8 @@ class SiteFinder:
             if rejection is None:
                 return Match(operation, site, members)
             reasons.append(_with_needed_level(operation, site, rejection))
+            if is_quantized:
+                self._refused_as_integers.update(dict.fromkeys(calls, reasons[-1]))
         return None
 
     def _dequantized(

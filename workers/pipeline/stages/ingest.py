@@ -8,16 +8,24 @@ from pathlib import Path
 
 from service.contracts.jobs import ModelFormat
 from service.contracts.tensors import ModelSignature
-from workers.frontends.onnx import ImportedModel, import_onnx
+from workers.frontends.imported import ImportedModel
+from workers.frontends.onnx import import_onnx
+from workers.frontends.pytorch.importer import import_pytorch
+from workers.frontends.tflite.importer import import_tflite
 from workers.graph.graph import Graph
 from workers.pipeline.passes.affine import absorb_affine
 from workers.pipeline.passes.fold import fold_constants
 from workers.pipeline.passes.layout import channels_last
+from workers.pipeline.passes.quantized_constants import settle_quantized_constants
 from workers.pipeline.passes.simplify import simplify
 
 Importer = Callable[[Path, Mapping[str, Sequence[int]]], ImportedModel]
 
-_IMPORTERS: Mapping[ModelFormat, Importer] = {ModelFormat.ONNX: import_onnx}
+_IMPORTERS: Mapping[ModelFormat, Importer] = {
+    ModelFormat.ONNX: import_onnx,
+    ModelFormat.TFLITE: import_tflite,
+    ModelFormat.PYTORCH: import_pytorch,
+}
 
 
 @dataclass(frozen=True)
@@ -48,5 +56,5 @@ def ingest(
 def normalise(graph: Graph) -> Graph:
     """Fold, simplify, absorb batch norm, put images into NHWC."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
-    graph = fold_constants(simplify(fold_constants(graph)))
+    graph = fold_constants(settle_quantized_constants(simplify(fold_constants(graph))))
     return channels_last(absorb_affine(graph))

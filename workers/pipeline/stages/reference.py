@@ -14,6 +14,7 @@ from service.contracts.errors import NnfarmError
 from service.contracts.jobs import EvaluationSet, ModelFormat
 from service.contracts.tensors import ModelSignature, TensorSpec
 from workers.pipeline.blobs import BlobFolder
+from workers.pipeline.stages.runtimes import run_original
 
 Array = NDArray[Any]
 
@@ -63,7 +64,10 @@ def _draw(spec: TensorSpec, generator: np.random.Generator) -> Array:
     shape = (SYNTHETIC_SAMPLES, *(1 if dim < 0 else dim for dim in spec.shape))
     if spec.dtype.value.startswith("float"):
         return generator.standard_normal(shape).astype(spec.dtype.value)
-    # Integers are often indexes: 0 and 1 are inside almost every table.
+    if spec.dtype.value in ("int8", "uint8"):  # quantized numbers: their whole range
+        bounds = np.iinfo(spec.dtype.value)
+        return generator.integers(bounds.min, bounds.max, shape, spec.dtype.value, endpoint=True)
+    # Other integers are often indexes: 0 and 1 are inside almost every table.
     return generator.integers(0, 2, shape).astype(spec.dtype.value)
 
 
@@ -97,7 +101,7 @@ def evaluate(
     Raises:
         NnfarmError: `compile.reference_failed`.
     """
-    outputs = _RUNTIMES[model_format](model, signature, samples)
+    outputs = run_original(model, model_format, signature, samples.inputs)
     labels = None if samples.labels is None else tuple(int(v) for v in samples.labels.reshape(-1))
     first = outputs[signature.outputs[0].name].reshape(samples.count, -1)
     top1 = None
@@ -111,29 +115,3 @@ def evaluate(
         original_top1=top1,
         synthetic=samples.synthetic,
     )
-
-
-def _run_onnx(model: Path, signature: ModelSignature, samples: Samples) -> dict[str, Array]:
-    import onnxruntime  # takes half a second that only this stage needs
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    try:
-        session = onnxruntime.InferenceSession(
-            str(model), options, providers=["CPUExecutionProvider"]
-        )
-        names = [spec.name for spec in signature.outputs]
-        answers = [
-            session.run(names, {name: array[i] for name, array in samples.inputs.items()})
-            for i in range(samples.count)
-        ]
-    except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise NnfarmError(
-            "compile.reference_failed",
-            f"ONNX Runtime cannot run the original model: {lines[0] if lines else error!r}",
-        ) from error
-    return {name: np.stack([answer[k] for answer in answers]) for k, name in enumerate(names)}
-
-
-_RUNTIMES = {ModelFormat.ONNX: _run_onnx}

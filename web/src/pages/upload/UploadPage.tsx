@@ -78,7 +78,7 @@ export function UploadPage() {
       <h1>New compilation</h1>
       <FileField
         label="Model"
-        hint="ONNX, one file"
+        hint="ONNX, TFLite or PyTorch (.pt2), one file"
         accept=".onnx"
         error={missing.model}
         onFile={setModel}

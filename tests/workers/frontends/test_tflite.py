@@ -1,0 +1,438 @@
+"""The TFLite importer: every operator it takes gives LiteRT's numbers, float and quantized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.contracts.errors import NnfarmError
+from service.contracts.jobs import ModelFormat
+from service.contracts.tensors import DType
+from tests.workers.frontends.hosts import on_host
+from tests.workers.tflite_models import Step, Value, constant, tflite_model
+from workers.frontends.tflite.importer import CONVERTERS, import_tflite
+from workers.graph.graph import constant_value
+from workers.graph.quantization import DEQUANTIZE, QUANTIZE, quantization_of
+from workers.pipeline.stages.runtimes import run_original
+
+RNG = np.random.default_rng(7)
+
+
+@dataclass
+class Case:
+    """One operator over drawn inputs; shapes of outputs are what the operator makes."""
+
+    op: str
+    inputs: dict[str, Value]
+    outputs: list[Value]
+    options: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    order: list[str] | None = None
+    low: float = -3.0
+    high: float = 3.0
+    version: int = 1
+    note: str = ""
+
+    def model(self) -> bytes:
+        outputs = {f"out{i}": value for i, value in enumerate(self.outputs)}
+        values = {**self.inputs, **outputs}
+        order = self.order or list(self.inputs)
+        step = Step(self.op, order, list(outputs), self.options, self.attributes, self.version)
+        drawn = [name for name, value in self.inputs.items() if value.data is None]
+        return tflite_model(values, [step], drawn, list(outputs))
+
+    def draw(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
+        full = (3, *shape)
+        if dtype.startswith("float"):
+            return RNG.uniform(self.low, self.high, full).astype(dtype)
+        if dtype == "bool":
+            return RNG.integers(0, 2, full).astype(bool)
+        if dtype in ("int8", "uint8"):
+            bounds = np.iinfo(dtype)
+            return RNG.integers(bounds.min, bounds.max, full, dtype, endpoint=True)
+        return RNG.integers(0, 4, full).astype(dtype)
+
+
+def f32(*shape: int) -> Value:
+    return Value(shape)
+
+
+def weights(*shape: int) -> Value:
+    return constant(RNG.standard_normal(shape), "float32")
+
+
+def s8(*shape: int, scale: float = 0.05, zero: int = 3, dtype: str = "int8") -> Value:
+    return Value(shape, dtype, scale=scale, zero_point=zero)
+
+
+def u8(*shape: int, scale: float = 0.05, zero: int = 131) -> Value:
+    return s8(*shape, scale=scale, zero=zero, dtype="uint8")
+
+
+def s8_weights(*shape: int, axis: int | None = None) -> Value:
+    data = RNG.integers(-127, 127, shape, np.int8)
+    scale = 0.01 if axis is None else RNG.uniform(0.002, 0.02, shape[axis]).tolist()
+    return Value(shape, "int8", data, scale, 0, axis or 0)
+
+
+def bias(count: int, weight: Value, scale: float = 0.05) -> Value:
+    own = [weight.scale] if isinstance(weight.scale, float) else list(weight.scale or ())
+    return Value(
+        (count,), "int32", RNG.integers(-500, 500, count, np.int32), [s * scale for s in own]
+    )
+
+
+def unary(op: str, low: float = -3.0, high: float = 3.0, **options: Any) -> Case:
+    return Case(op, {"x": f32(2, 5)}, [f32(2, 5)], low=low, high=high, **options)
+
+
+def binary(op: str, result: str = "float32", options: str = "", **more: Any) -> Case:
+    inputs = {"a": f32(2, 1, 4), "b": f32(3, 4)}
+    return Case(op, inputs, [Value((2, 3, 4), result)], options, **more)
+
+
+def pool(op: str, make: Any = f32, **more: Any) -> Case:
+    attributes = {"padding": 0, "strideH": 2, "strideW": 1, "filterHeight": 3, "filterWidth": 2}
+    return Case(
+        op, {"x": make(1, 7, 6, 4)}, [make(1, 4, 6, 4)], "Pool2DOptions", attributes, **more
+    )
+
+
+def reduction(op: str, make: Any = f32, keep: bool = True, **more: Any) -> Case:
+    result = make(2, 1, 1, 4) if keep else make(2, 4)
+    return Case(
+        op, {"x": make(2, 3, 5, 4), "axes": constant([1, -2])}, [result], "ReducerOptions",
+        {"keepDims": keep}, **more,
+    )  # fmt: skip
+
+
+def resize(op: str, make: Any = f32, **attributes: bool) -> Case:
+    options = "ResizeBilinearOptions" if "BILINEAR" in op else "ResizeNearestNeighborOptions"
+    inputs = {"x": make(1, 4, 5, 3), "size": constant([9, 7])}
+    note = " ".join(attributes)
+    return Case(op, inputs, [make(1, 9, 7, 3)], options, attributes, version=3, note=note)
+
+
+CONV = {"padding": 0, "strideH": 2, "strideW": 1, "fusedActivationFunction": 3}
+DEEP = {**CONV, "strideW": 2, "depthMultiplier": 2}
+W8, D8, F8, T8 = (
+    s8_weights(6, 3, 3, 4, axis=0), s8_weights(1, 3, 3, 8, axis=3), s8_weights(5, 12),
+    s8_weights(6, 3, 3, 4, axis=0),
+)  # fmt: skip
+PAIRS = constant([[0, 0], [1, 2], [2, 1], [0, 0]])
+SLICE_MASKS = {"beginMask": 2, "endMask": 4, "shrinkAxisMask": 1}
+
+CASES = [
+    Case("CONV_2D", {"x": f32(1, 7, 6, 4), "w": weights(6, 3, 3, 4), "b": weights(6)},
+         [f32(1, 4, 6, 6)], "Conv2DOptions", CONV),
+    Case("CONV_2D", {"x": f32(1, 9, 9, 4), "w": weights(6, 3, 3, 4), "b": weights(6)},
+         [f32(1, 5, 5, 6)], "Conv2DOptions",
+         {"padding": 1, "strideH": 1, "strideW": 1, "dilationHFactor": 2, "dilationWFactor": 2},
+         note="dilated"),
+    Case("CONV_2D", {"x": s8(1, 7, 6, 4), "w": W8, "b": bias(6, W8)},
+         [s8(1, 4, 6, 6, zero=-128, scale=0.02)], "Conv2DOptions", CONV, version=3),
+    Case("CONV_2D", {"x": f32(1, 7, 6, 4), "w": s8_weights(6, 3, 3, 4), "b": weights(6)},
+         [f32(1, 4, 6, 6)], "Conv2DOptions", CONV, version=2, note="weights only"),
+    Case("DEPTHWISE_CONV_2D", {"x": f32(1, 7, 6, 4), "w": weights(1, 3, 3, 8), "b": weights(8)},
+         [f32(1, 4, 3, 8)], "DepthwiseConv2DOptions", DEEP),
+    Case("DEPTHWISE_CONV_2D", {"x": s8(1, 7, 6, 4), "w": D8, "b": bias(8, D8)},
+         [s8(1, 4, 3, 8, zero=-128, scale=0.02)], "DepthwiseConv2DOptions", DEEP, version=3),
+    Case("TRANSPOSE_CONV", {"size": constant([1, 9, 11, 6]), "w": weights(6, 3, 3, 4),
+                            "x": f32(1, 4, 5, 4)}, [f32(1, 9, 11, 6)], "TransposeConvOptions",
+         {"padding": 1, "strideH": 2, "strideW": 2}),
+    Case("TRANSPOSE_CONV", {"size": constant([1, 8, 10, 6]), "w": weights(6, 3, 3, 4),
+                            "x": f32(1, 4, 5, 4)}, [f32(1, 8, 10, 6)], "TransposeConvOptions",
+         {"padding": 0, "strideH": 2, "strideW": 2}, note="same"),
+    Case("TRANSPOSE_CONV", {"size": constant([1, 8, 10, 6]), "w": T8, "x": s8(1, 4, 5, 4),
+                            "b": bias(6, T8)}, [s8(1, 8, 10, 6, scale=0.02)],
+         "TransposeConvOptions", {"padding": 0, "strideH": 2, "strideW": 2}, version=3),
+    Case("FULLY_CONNECTED", {"x": f32(2, 12), "w": weights(5, 12), "b": weights(5)}, [f32(2, 5)],
+         "FullyConnectedOptions", {"fusedActivationFunction": 1}),
+    Case("FULLY_CONNECTED", {"x": f32(1, 2, 3, 4), "w": weights(5, 12)}, [f32(2, 5)],
+         "FullyConnectedOptions", order=["x", "w", ""], note="flattened"),
+    Case("FULLY_CONNECTED", {"x": s8(2, 3, 12), "w": F8, "b": bias(5, F8)},
+         [s8(2, 3, 5, scale=0.02)], "FullyConnectedOptions", {"keepNumDims": True}, version=4),
+    Case("BATCH_MATMUL", {"a": f32(2, 3, 4), "b": f32(2, 5, 4)}, [f32(2, 3, 5)],
+         "BatchMatMulOptions", {"adjY": True}),
+    *(unary(op) for op in ("ABS", "CEIL", "COS", "EXP", "FLOOR", "LOGISTIC", "NEG", "RELU",
+                           "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "ROUND", "SIN", "SQUARE",
+                           "TANH", "ELU", "HARD_SWISH", "SIGN")),
+    *(unary(op, 0.1) for op in ("LOG", "RSQRT", "SQRT")),
+    unary("GELU"),
+    unary("GELU", options="GeluOptions", attributes={"approximate": True}, note="tanh"),
+    unary("LEAKY_RELU", options="LeakyReluOptions", attributes={"alpha": 0.2}),
+    unary("SOFTMAX", options="SoftmaxOptions", attributes={"beta": 2.0}),
+    unary("LOG_SOFTMAX", options="LogSoftmaxOptions"),
+    Case("SOFTMAX", {"x": s8(2, 9)}, [s8(2, 9, scale=1 / 256, zero=-128)], "SoftmaxOptions",
+         {"beta": 1.0}, version=2),
+    *(Case(op, {"x": s8(2, 9)}, [s8(2, 9, scale=scale, zero=zero)])
+      for op, scale, zero in (("LOGISTIC", 1 / 256, -128), ("TANH", 1 / 128, 0),
+                              ("HARD_SWISH", 0.05, -5))),
+    Case("LEAKY_RELU", {"x": s8(2, 9)}, [s8(2, 9, scale=0.04)], "LeakyReluOptions",
+         {"alpha": 0.2}, version=2),
+    Case("PRELU", {"x": f32(1, 3, 3, 4), "a": constant(RNG.uniform(0, 1, (1, 1, 4)), "float32")},
+         [f32(1, 3, 3, 4)]),
+    Case("PRELU", {"x": f32(1, 3, 3, 4), "a": constant(RNG.uniform(0, 1, (3, 3, 4)), "float32")},
+         [f32(1, 3, 3, 4)], note="elements"),
+    binary("ADD", options="AddOptions", attributes={"fusedActivationFunction": 1}),
+    binary("SUB", options="SubOptions"),
+    binary("MUL", options="MulOptions", attributes={"fusedActivationFunction": 3}),
+    binary("DIV", options="DivOptions", low=0.5),
+    binary("MAXIMUM"), binary("MINIMUM"), binary("SQUARED_DIFFERENCE"),
+    binary("POW", low=0.5), binary("FLOOR_DIV", low=0.5), binary("FLOOR_MOD", low=0.5),
+    *(binary(op, "bool") for op in ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER",
+                                    "GREATER_EQUAL")),
+    *(Case(op, {"a": s8(2, 3, 4), "b": s8(2, 3, 4, scale=0.03, zero=-9)},
+           [s8(2, 3, 4, scale=0.07)], f"{op.title()}Options", version=2)
+      for op in ("ADD", "SUB", "MUL")),
+    Case("ADD", {"a": u8(2, 3, 4), "b": u8(2, 3, 4, scale=0.03)}, [u8(2, 3, 4, scale=0.07)],
+         "AddOptions", note="uint8"),
+    Case("ADD_N", {"a": f32(2, 3), "b": f32(2, 3), "c": f32(2, 3)}, [f32(2, 3)], "AddNOptions"),
+    *(Case(op, {"a": Value((2, 3), "bool"), "b": Value((2, 3), "bool")}, [Value((2, 3), "bool")])
+      for op in ("LOGICAL_AND", "LOGICAL_OR")),
+    Case("LOGICAL_NOT", {"a": Value((2, 3), "bool")}, [Value((2, 3), "bool")]),
+    Case("SELECT", {"c": Value((2,), "bool"), "a": f32(2, 2), "b": f32(2, 2)}, [f32(2, 2)]),
+    Case("SELECT_V2", {"c": Value((2,), "bool"), "a": f32(2, 2), "b": f32(2, 2)}, [f32(2, 2)]),
+    Case("CAST", {"x": f32(2, 3)}, [Value((2, 3), "int32")]),
+    Case("QUANTIZE", {"x": f32(2, 9)}, [s8(2, 9)]),
+    Case("QUANTIZE", {"x": s8(2, 9)}, [u8(2, 9)], note="other kind", version=2),
+    Case("DEQUANTIZE", {"x": s8(2, 9)}, [f32(2, 9)], version=2),
+    Case("DEQUANTIZE", {"x": Value((2, 9), "float16")}, [f32(2, 9)], version=3),
+    Case("RESHAPE", {"x": s8(2, 3, 4), "s": constant([4, -1])}, [s8(4, 6)], "ReshapeOptions"),
+    Case("RESHAPE", {"x": f32(2, 3, 4)}, [f32(6, 4)], "ReshapeOptions", {"newShape": [6, 4]}),
+    Case("SQUEEZE", {"x": f32(1, 3, 1, 4)}, [f32(3, 4)], "SqueezeOptions", {"squeezeDims": [0, 2]}),
+    Case("EXPAND_DIMS", {"x": f32(3, 4), "axis": constant(1)}, [f32(3, 1, 4)]),
+    Case("TRANSPOSE", {"x": s8(2, 3, 4), "p": constant([2, 0, 1])}, [s8(4, 2, 3)], version=2),
+    Case("CONCATENATION", {"a": f32(2, 3), "b": f32(2, 4)}, [f32(2, 7)], "ConcatenationOptions",
+         {"axis": -1}),
+    Case("CONCATENATION", {"a": s8(2, 3), "b": s8(2, 4)}, [s8(2, 7)], "ConcatenationOptions",
+         {"axis": 1}, version=2),
+    Case("PACK", {"a": f32(2, 3), "b": f32(2, 3)}, [f32(2, 2, 3)], "PackOptions",
+         {"axis": 1, "valuesCount": 2}),
+    Case("UNPACK", {"x": f32(2, 3)}, [f32(2), f32(2), f32(2)], "UnpackOptions",
+         {"axis": 1, "num": 3}),
+    Case("SPLIT", {"axis": constant(1), "x": s8(2, 6)}, [s8(2, 3), s8(2, 3)], "SplitOptions",
+         {"numSplits": 2}, version=2),
+    Case("SPLIT_V", {"x": f32(2, 7), "n": constant([2, -1, 1]), "axis": constant(1)},
+         [f32(2, 2), f32(2, 4), f32(2, 1)], "SplitVOptions", {"numSplits": 3}),
+    Case("SLICE", {"x": f32(3, 5), "b": constant([1, 0]), "s": constant([-1, 3])}, [f32(2, 3)]),
+    Case("STRIDED_SLICE", {"x": f32(3, 5, 6), "b": constant([-1, 9, 4]),
+                           "e": constant([0, 4, 9]), "s": constant([1, 2, -2])},
+         [f32(2, 3)], "StridedSliceOptions", {**SLICE_MASKS}),
+    Case("PAD", {"x": f32(1, 3, 3, 2), "p": PAIRS}, [f32(1, 6, 6, 2)]),
+    Case("PAD", {"x": s8(1, 3, 3, 2), "p": PAIRS}, [s8(1, 6, 6, 2)], version=2),
+    Case("PADV2", {"x": f32(1, 3, 3, 2), "p": PAIRS, "v": constant(1.5, "float32")},
+         [f32(1, 6, 6, 2)]),
+    *(Case("MIRROR_PAD", {"x": f32(1, 3, 3, 2), "p": PAIRS}, [f32(1, 6, 6, 2)],
+           "MirrorPadOptions", {"mode": mode}, note=f"mode {mode}") for mode in (0, 1)),
+    Case("REVERSE_V2", {"x": f32(2, 3, 4), "a": constant([1])}, [f32(2, 3, 4)]),
+    Case("TILE", {"x": f32(2, 3), "m": constant([2, 1])}, [f32(4, 3)]),
+    Case("BROADCAST_TO", {"x": f32(2, 1, 3), "s": constant([2, 4, 3])}, [f32(2, 4, 3)], version=2),
+    Case("GATHER", {"x": f32(2, 5, 3), "i": Value((2, 2), "int32")}, [f32(2, 2, 2, 3)],
+         "GatherOptions", {"axis": 1}),
+    Case("GATHER_ND", {"x": f32(4, 4, 3), "i": Value((2, 2), "int32")}, [f32(2, 3)]),
+    Case("EMBEDDING_LOOKUP", {"i": Value((3,), "int32"), "t": weights(4, 5)}, [f32(3, 5)]),
+    Case("DEPTH_TO_SPACE", {"x": f32(1, 2, 3, 8)}, [f32(1, 4, 6, 2)], "DepthToSpaceOptions",
+         {"blockSize": 2}),
+    Case("SPACE_TO_DEPTH", {"x": f32(1, 4, 6, 2)}, [f32(1, 2, 3, 8)], "SpaceToDepthOptions",
+         {"blockSize": 2}),
+    Case("SPACE_TO_BATCH_ND", {"x": f32(2, 3, 4, 2), "b": constant([2, 2]),
+                               "p": constant([[1, 0], [0, 2]])}, [f32(8, 2, 3, 2)]),
+    Case("BATCH_TO_SPACE_ND", {"x": f32(8, 2, 3, 2), "b": constant([2, 2]),
+                               "p": constant([[1, 0], [0, 2]])}, [f32(2, 3, 4, 2)]),
+    pool("AVERAGE_POOL_2D"), pool("MAX_POOL_2D"), pool("L2_POOL_2D"),
+    pool("AVERAGE_POOL_2D", s8, version=2), pool("MAX_POOL_2D", s8, version=2),
+    *(resize(op, **mode) for op in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+      for mode in ({}, {"alignCorners": True}, {"halfPixelCenters": True})),
+    resize("RESIZE_BILINEAR", s8, halfPixelCenters=True),
+    reduction("MEAN"), reduction("SUM", keep=False), reduction("REDUCE_MAX"),
+    reduction("REDUCE_MIN"), reduction("REDUCE_PROD"), reduction("MEAN", s8, version=2),
+    *(reduction(op, lambda *shape: Value(shape, "bool")) for op in ("REDUCE_ALL", "REDUCE_ANY")),
+    *(Case(op, {"x": f32(2, 5, 3), "a": constant([1])}, [Value((2, 3), kind)], f"{name}Options",
+           {"outputType": code})
+      for op, name, kind, code in (("ARG_MAX", "ArgMax", "int64", 4),
+                                   ("ARG_MIN", "ArgMin", "int32", 2))),
+    Case("TOPK_V2", {"x": f32(2, 9), "k": constant(3)}, [f32(2, 3), Value((2, 3), "int32")],
+         "TopKV2Options"),
+    Case("ONE_HOT", {"i": Value((3,), "int32"), "d": constant(5), "on": constant(2.0, "float32"),
+                     "off": constant(-1.0, "float32")}, [f32(3, 5)], "OneHotOptions", {"axis": -1}),
+    Case("CUMSUM", {"x": f32(2, 5), "a": constant(1)}, [f32(2, 5)], "CumsumOptions"),
+    Case("L2_NORMALIZATION", {"x": f32(2, 7)}, [f32(2, 7)], "L2NormOptions"),
+    Case("LOCAL_RESPONSE_NORMALIZATION", {"x": f32(1, 2, 3, 8)}, [f32(1, 2, 3, 8)],
+         "LocalResponseNormalizationOptions",
+         {"radius": 2, "bias": 1.0, "alpha": 0.3, "beta": 0.75}),
+]  # fmt: skip
+
+
+def _id(case: Case) -> str:
+    kinds = {value.dtype for value in case.inputs.values() if value.data is None}
+    return " ".join(filter(None, [case.op, *sorted(kinds), case.note]))
+
+
+@pytest.mark.parametrize("case", CASES, ids=_id)
+def test_operator_gives_the_numbers_of_litert(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(case.model())
+    imported = import_tflite(path)
+    signature, graph = imported.signature, imported.graph
+    samples = {s.name: case.draw(s.dtype, s.shape) for s in signature.inputs}
+    want = run_original(path, ModelFormat.TFLITE, signature, samples)
+    run = on_host(graph)
+    is_quantized = any(
+        s.dtype in ("int8", "uint8") for s in (*signature.inputs, *signature.outputs)
+    )
+    # Weights alone in 8 bits make LiteRT quantize the data on the fly, which we do not.
+    slack = 0.1 if case.note == "weights only" else 1 if is_quantized else 2e-5
+    for index in range(3):
+        answers = run(*(array[index] for array in samples.values()))
+        for spec, got in zip(signature.outputs, answers, strict=True):
+            reference = want[spec.name][index]
+            assert (got.dtype, got.shape) == (reference.dtype, reference.shape)
+            np.testing.assert_allclose(
+                got.astype(np.float64), reference.astype(np.float64), rtol=2e-5, atol=slack
+            )
+    assert all(graph.origin_of(b.var) == {0} for b in graph.bindings if b.call is not None)
+    assert (graph.nodes[0].name, graph.nodes[0].op_type) == ("out0", case.op)
+
+
+def test_every_converter_has_a_case() -> None:
+    assert {case.op for case in CASES} == set(CONVERTERS)
+
+
+def test_quantized_convolution_is_one_unit(tmp_path: Path) -> None:
+    case = next(c for c in CASES if c.op == "CONV_2D" and c.inputs["x"].dtype == "int8")
+    path = tmp_path / "model.tflite"
+    path.write_bytes(case.model())
+    calls = [b.call for b in import_tflite(path).graph.bindings if b.call is not None]
+    assert [c.op.name for c in calls] == [
+        DEQUANTIZE, DEQUANTIZE, "relax.nn.conv2d", DEQUANTIZE, "relax.add", "relax.clip", QUANTIZE,
+    ]  # fmt: skip
+    data, weight, added = (quantization_of(calls[i]) for i in (0, 1, 3))
+    assert data is not None
+    assert weight is not None
+    assert added is not None
+    assert (data.axis, weight.axis, added.axis) == (None, 3, 0)
+    stored = constant_value(calls[1].args[0])
+    assert stored is not None
+    np.testing.assert_array_equal(stored, W8.data.transpose(1, 2, 3, 0))
+    products = np.float32(data.scale) * np.array(weight.scales, np.float32)
+    np.testing.assert_allclose(added.scales, products, rtol=1e-6)
+    assert (calls[2].attrs.data_layout, calls[2].attrs.kernel_layout) == ("NHWC", "HWIO")
+
+
+def test_each_operator_of_a_network_keeps_its_name(tmp_path: Path) -> None:
+    values = {
+        "image": s8(1, 4, 4, 4), "net/w": W8, "net/b": bias(6, W8),
+        "net/conv": s8(1, 2, 4, 6, zero=-128), "net/sum": s8(1, 2, 4, 6, zero=-128, scale=0.1),
+        "axes": constant([1, 2]), "mean": s8(1, 6, zero=-128, scale=0.1),
+    }  # fmt: skip
+    steps = [
+        Step("CONV_2D", ["image", "net/w", "net/b"], ["net/conv"], "Conv2DOptions", CONV, 3),
+        Step("ADD", ["net/conv", "net/conv"], ["net/sum"], "AddOptions", {}, 2),
+        Step("MEAN", ["net/sum", "axes"], ["mean"], "ReducerOptions", {}, 2),
+    ]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite_model(values, steps, ["image"], ["mean", "net/conv"]))
+    imported = import_tflite(path)
+    graph = imported.graph
+    named = [(n.name, n.op_type) for n in graph.nodes]
+    assert named == [("net/conv", "CONV_2D"), ("net/sum", "ADD"), ("mean", "MEAN")]
+    units = [min(graph.origin_of(b.var)) for b in graph.bindings if b.op_name == QUANTIZE]
+    assert units == [0, 1, 2]
+    # Each unit dequantizes what it reads: the sum reads one tensor twice.
+    reads = [min(graph.origin_of(b.var)) for b in graph.bindings if b.op_name == DEQUANTIZE]
+    assert reads == [0, 0, 0, 1, 1, 2]
+    assert [spec.name for spec in imported.signature.outputs] == ["mean", "net/conv"]
+    image = RNG.integers(-128, 128, (1, 1, 4, 4, 4), np.int8)
+    want = run_original(path, ModelFormat.TFLITE, imported.signature, {"image": image})
+    for spec, got in zip(imported.signature.outputs, on_host(graph)(image[0]), strict=True):
+        np.testing.assert_allclose(got.astype(int), want[spec.name][0].astype(int), atol=1)
+
+
+def _relu(tmp_path: Path, op: str = "RELU", shape: tuple[int, ...] = (2, 3)) -> Path:
+    path = tmp_path / "model.tflite"
+    values = {"x": f32(*shape), "y": f32(*shape)}
+    path.write_bytes(tflite_model(values, [Step(op, ["x"], ["y"])], ["x"], ["y"]))
+    return path
+
+
+def test_an_operator_that_is_not_taken_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NnfarmError, match="RFFT2D") as caught:
+        import_tflite(_relu(tmp_path, "RFFT2D"))
+    assert caught.value.code == "compile.unsupported_operation"
+    assert caught.value.details == {"node": "y", "op_type": "RFFT2D"}
+
+
+@pytest.mark.parametrize(("name", "shape"), [("x", (4, 3)), ("z", (2, 3))])
+def test_shapes_the_file_does_not_have_are_refused(
+    name: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    path = _relu(tmp_path)
+    assert import_tflite(path, {"x": (2, 3)}).signature.inputs[0].shape == (2, 3)
+    with pytest.raises(NnfarmError) as caught:
+        import_tflite(path, {name: shape})
+    assert caught.value.code == "compile.bad_option"
+
+
+def test_damage_is_unreadable(tmp_path: Path) -> None:
+    path = _relu(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(NnfarmError) as caught:
+        import_tflite(path)
+    assert caught.value.code == "model.unreadable"
+
+
+def test_an_output_shape_that_strides_cannot_give_is_refused(tmp_path: Path) -> None:
+    values = {
+        "size": constant([1, 8, 11, 6]), "w": weights(6, 3, 3, 4), "x": f32(1, 4, 5, 4),
+        "y": f32(1, 8, 11, 6),
+    }  # fmt: skip
+    strides = {"padding": 1, "strideH": 2, "strideW": 2}
+    step = Step("TRANSPOSE_CONV", ["size", "w", "x"], ["y"], "TransposeConvOptions", strides)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite_model(values, [step], ["x"], ["y"]))
+    with pytest.raises(NnfarmError, match="strides do not give"):
+        import_tflite(path)
+
+
+def test_arithmetic_of_shapes_is_done_at_once(tmp_path: Path) -> None:
+    """What converters write for "flatten all but the batch", and a filled tensor beside it."""
+    values = {
+        "x": f32(2, 3, 4), "shape": Value((3,), "int32"), "zero": constant([0]),
+        "one": constant([1]), "batch": Value((), "int32"), "rest": Value((2,), "int32"),
+        "three": constant([3]), "axis": constant([0]), "size": Value((), "int32"),
+        "two": constant(2), "wanted": Value((2,), "int32"),
+        "flat": f32(2, 12), "value": constant(2.5, "float32"), "filled": f32(2, 24),
+        "y": f32(2, 36),
+        "double": Value((), "int32"), "dims": Value((2,), "int32"),
+    }  # fmt: skip
+    drop = {"shrinkAxisMask": 1}
+    steps = [
+        Step("SHAPE", ["x"], ["shape"], "ShapeOptions", {"outType": 2}),
+        Step(
+            "STRIDED_SLICE", ["shape", "zero", "one", "one"], ["batch"], "StridedSliceOptions", drop
+        ),
+        Step(
+            "STRIDED_SLICE", ["shape", "one", "three", "one"], ["rest"], "StridedSliceOptions", {}
+        ),
+        Step("REDUCE_PROD", ["rest", "axis"], ["size"], "ReducerOptions", {}),
+        Step("MUL", ["size", "two"], ["double"], "MulOptions", {}),
+        Step("PACK", ["batch", "size"], ["wanted"], "PackOptions", {"axis": 0, "valuesCount": 2}),
+        Step("PACK", ["batch", "double"], ["dims"], "PackOptions", {"axis": 0, "valuesCount": 2}),
+        Step("RESHAPE", ["x", "wanted"], ["flat"], "ReshapeOptions", {}),
+        Step("FILL", ["dims", "value"], ["filled"]),
+        Step("CONCATENATION", ["flat", "filled"], ["y"], "ConcatenationOptions", {"axis": 1}),
+    ]
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite_model(values, steps, ["x"], ["y"]))
+    imported = import_tflite(path)
+    calls = [b.op_name for b in imported.graph.bindings if b.call is not None]
+    assert calls == ["relax.reshape", "relax.concat"]
+    x = RNG.uniform(size=(1, 2, 3, 4)).astype(np.float32)
+    want = run_original(path, ModelFormat.TFLITE, imported.signature, {"x": x})
+    np.testing.assert_array_equal(on_host(imported.graph)(x[0])[0], want["y"][0])

@@ -1,0 +1,110 @@
+"""Small TFLite models made in the tests, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+TYPES = {
+    "float32": schema.TensorType.FLOAT32,
+    "float16": schema.TensorType.FLOAT16,
+    "int8": schema.TensorType.INT8,
+    "uint8": schema.TensorType.UINT8,
+    "int16": schema.TensorType.INT16,
+    "int32": schema.TensorType.INT32,
+    "int64": schema.TensorType.INT64,
+    "bool": schema.TensorType.BOOL,
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor: its shape and type, or its elements; quantized when it has scales."""
+
+    shape: Sequence[int] = ()
+    dtype: str = "float32"
+    data: Any = None
+    scale: Sequence[float] | float | None = None
+    zero_point: int = 0
+    axis: int = 0
+
+
+def constant(data: Any, dtype: str = "int32", **options: Any) -> Value:
+    array = np.asarray(data, dtype)
+    return Value(array.shape, dtype, array, **options)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator; "" among the inputs is an optional input left out."""
+
+    op: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    options: str = ""
+    attributes: Mapping[str, Any] | None = None
+    version: int = 1
+
+
+def tflite_model(
+    values: Mapping[str, Value],
+    steps: Sequence[Step],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> bytes:
+    """The bytes of a model."""
+    model = schema.ModelT()
+    model.version, model.description = 3, "test"
+    model.buffers, model.operatorCodes = [schema.BufferT()], []
+    graph = schema.SubGraphT()
+    graph.name = "main"
+    places = {name: index for index, name in enumerate(values)}
+    graph.tensors = [_tensor(model, name, value) for name, value in values.items()]
+    graph.inputs = [places[name] for name in inputs]
+    graph.outputs = [places[name] for name in outputs]
+    graph.operators = [_operator(model, step, places) for step in steps]
+    model.subgraphs = [graph]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def _tensor(model: Any, name: str, value: Value) -> Any:
+    tensor = schema.TensorT()
+    tensor.name, tensor.shape, tensor.type = name, list(value.shape), TYPES[value.dtype]
+    if value.data is not None:
+        buffer = schema.BufferT()
+        buffer.data = np.frombuffer(np.ascontiguousarray(value.data).tobytes(), np.uint8)
+        model.buffers.append(buffer)
+        tensor.buffer = len(model.buffers) - 1
+    if value.scale is not None:
+        numbers = schema.QuantizationParametersT()
+        numbers.scale = [value.scale] if isinstance(value.scale, float) else list(value.scale)
+        numbers.zeroPoint = [value.zero_point] * len(numbers.scale)
+        numbers.quantizedDimension = value.axis
+        tensor.quantization = numbers
+    return tensor
+
+
+def _operator(model: Any, step: Step, places: Mapping[str, int]) -> Any:
+    code = schema.OperatorCodeT()
+    number = getattr(schema.BuiltinOperator, step.op)
+    code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
+    code.version = step.version
+    model.operatorCodes.append(code)
+    operator = schema.OperatorT()
+    operator.opcodeIndex = len(model.operatorCodes) - 1
+    operator.inputs = [places[name] if name else -1 for name in step.inputs]
+    operator.outputs = [places[name] for name in step.outputs]
+    if step.options:
+        options = getattr(schema, f"{step.options}T")()
+        for name, value in (step.attributes or {}).items():
+            setattr(options, name, value)
+        operator.builtinOptionsType = getattr(schema.BuiltinOptions, step.options)
+        operator.builtinOptions = options
+    return operator

@@ -1,0 +1,139 @@
+"""A TFLite file as plain objects: tensors with names, types, values and quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+from numpy.typing import NDArray
+
+from service.contracts.errors import NnfarmError
+from workers.graph.quantization import Quantization
+
+DTYPES: Mapping[int, str] = {
+    schema.TensorType.FLOAT32: "float32",
+    schema.TensorType.FLOAT16: "float16",
+    schema.TensorType.FLOAT64: "float64",
+    schema.TensorType.INT8: "int8",
+    schema.TensorType.UINT8: "uint8",
+    schema.TensorType.INT16: "int16",
+    schema.TensorType.INT32: "int32",
+    schema.TensorType.INT64: "int64",
+    schema.TensorType.BOOL: "bool",
+}
+
+_OPERATOR_NAMES = {
+    code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of the file.
+
+    Attributes:
+        name: its name in the file.
+        dtype: element type.
+        shape: as the file states it; an open batch is stated as 1.
+        quantization: how its integers stand for real numbers, None for plain numbers.
+        value: its elements if it is a constant.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    quantization: Quantization | None
+    value: NDArray[Any] | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator; -1 among its inputs is an optional input left out."""
+
+    name: str
+    options: Any
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TFLiteModel:
+    """The one graph of a file."""
+
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def read_model(path: Path) -> TFLiteModel:
+    """Read a file; nothing in it is executed.
+
+    Raises:
+        NnfarmError: `model.unreadable`, or `compile.unsupported_model` for control flow and
+            for element types that have no place in a graph.
+    """
+    try:
+        content = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+        graph = content.subgraphs[0]
+        operators = tuple(_operator(content, op) for op in graph.operators or ())
+        tensors = tuple(_tensor(content, tensor) for tensor in graph.tensors)
+        border = [tuple(int(i) for i in side) for side in (graph.inputs, graph.outputs)]
+    except NnfarmError:
+        raise
+    except Exception as error:  # the reader has no verifier: a bad offset can raise anything
+        raise NnfarmError("model.unreadable", f"The TFLite file is damaged: {error!r}") from error
+    return TFLiteModel(tensors, operators, border[0], border[1])
+
+
+def _operator(content: Any, operator: Any) -> Operator:
+    code = content.operatorCodes[operator.opcodeIndex]
+    # Old files have the code in a byte; new codes do not fit and leave 127 there.
+    number = max(code.builtinCode, code.deprecatedBuiltinCode)
+    name = _OPERATOR_NAMES.get(number, f"operator {number}")
+    if name == "CUSTOM":
+        name = (code.customCode or b"CUSTOM").decode(errors="replace")
+    return Operator(
+        name,
+        operator.builtinOptions,
+        tuple(int(i) for i in operator.inputs),
+        tuple(int(i) for i in operator.outputs),
+    )
+
+
+def _tensor(content: Any, tensor: Any) -> Tensor:
+    name = (tensor.name or b"").decode(errors="replace")
+    dtype = DTYPES.get(tensor.type)
+    if dtype is None or tensor.sparsity is not None:
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"Tensor {name!r} is sparse or has an element type that is not taken.",
+            tensor=name,
+        )
+    shape = tuple(int(d) for d in tensor.shape) if tensor.shape is not None else ()
+    return Tensor(name, dtype, shape, _quantization(tensor, dtype), _value(content, tensor, shape))
+
+
+def _value(content: Any, tensor: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
+    data = content.buffers[tensor.buffer].data
+    if data is None or tensor.isVariable:
+        return None
+    array = np.asarray(data, np.uint8).view(np.dtype(DTYPES[tensor.type]).newbyteorder("<"))
+    return array.reshape(shape)
+
+
+def _quantization(tensor: Any, dtype: str) -> Quantization | None:
+    stated = tensor.quantization
+    if stated is None or stated.scale is None or len(stated.scale) == 0:
+        return None
+    if dtype not in ("int8", "uint8", "int16", "int32"):
+        return None  # float tensors may carry their calibrated range
+    zero_points = stated.zeroPoint if stated.zeroPoint is not None else ()
+    scales = tuple(float(s) for s in stated.scale)
+    zeros = tuple(int(z) for z in zero_points) or (0,) * len(scales)
+    axis = int(stated.quantizedDimension) if len(scales) > 1 else None
+    return Quantization(dtype, scales, zeros, axis)
