@@ -13,6 +13,7 @@ from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WeightsPool, encode, operand_entries
 from workers.backends.nnapi.model import Model, ModelBuilder
 from workers.backends.nnapi.quantized import for_level, quantizations
+from workers.backends.nnapi.rank import drop_batch
 from workers.backends.nnapi.sites import Match, SiteFinder
 from workers.graph.graph import Graph
 from workers.graph.quantization import Quantization
@@ -34,9 +35,9 @@ class NnapiBackend:
         self._numbers: Mapping[relax.Var, Quantization] = {}
 
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
-        """Composite operations taken apart, quantized tensors in the form the level has."""
+        """Ranks lowered, composites taken apart, quantized tensors in the form the level has."""
         half = self.precision_at(feature_level) is Precision.FLOAT16
-        return for_level(decompose(graph, feature_level, half), feature_level)
+        return for_level(decompose(drop_batch(graph), feature_level, half), feature_level)
 
     def precision_at(self, feature_level: int) -> Precision:
         """The precision asked for, or the nearest that a level has."""

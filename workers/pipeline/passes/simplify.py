@@ -20,6 +20,8 @@ def simplify(graph: Graph) -> Graph:
             return None
         if call.op.name in _RESHAPES:
             return _plain_reshape(rewriter, call)
+        if call.op.name == "relax.stack":
+            return _joined_stack(rewriter, call)
         if call.op.name == "relax.mean" and call.attrs.axis is None:
             return _explicit_mean(rewriter, call)
         return None
@@ -39,6 +41,17 @@ def _plain_reshape(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | No
     if static_shape(call.args[0]) == shape:
         return source
     return rewriter.emit(relax.op.reshape(source, shape))
+
+
+def _joined_stack(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """A stack as a concatenation of tensors with one more axis."""
+    items, shape = call.args[0], static_shape(call)
+    if not isinstance(items, relax.Tuple) or shape is None:
+        return None
+    axis = int(call.attrs.axis or 0) % len(shape)
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    parts = [rewriter.emit(relax.op.reshape(rewriter.new(item), one)) for item in items.fields]
+    return rewriter.emit(relax.op.concat(parts, axis))
 
 
 def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:

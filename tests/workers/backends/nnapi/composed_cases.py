@@ -57,6 +57,19 @@ def _shuffle() -> onnx.ModelProto:
     return make_model(nodes, IMAGE, ["y"], shapes)
 
 
+def _head() -> onnx.ModelProto:
+    """[1, anchors * values, h, w] as [1, anchors, h, w, values], element by element, and flat."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "s"], ["a"], name="apart"),
+        helper.make_node("Transpose", ["a"], ["b"], name="last", perm=[0, 1, 3, 4, 2]),
+        helper.make_node("Sigmoid", ["b"], ["c"], name="sigmoid"),
+        helper.make_node("Mul", ["c", "k"], ["d"], name="scale"),
+        helper.make_node("Reshape", ["d", "r"], ["y"], name="flat"),
+    ]
+    constants = {"s": _i64(1, 2, 5, 4, 4), "r": _i64(1, -1, 5), "k": weights(1, 2, 4, 4, 1)}
+    return make_model(nodes, {"x": [1, 10, 4, 4]}, ["y"], constants)
+
+
 NORMS = {"s": weights(8), "b": weights(8, seed=1)}
 CHANNELS = {"s": weights(4), "b": weights(4, seed=1)}
 
@@ -96,6 +109,9 @@ COMPOSED: dict[str, tuple[int, Builder]] = {
         7,
         lambda: single("Pad", {"x": [2, 5, 4]}, {"p": _i64(0, 1, 1, 0, 2, 2)}, mode="reflect"),
     ),
+    "conv_1d": (2, lambda: _sequence("Conv", {"w": weights(6, 4, 3), "b": weights(6)})),
+    "max_pool_1d": (2, lambda: _sequence("MaxPool", {}, kernel_shape=[3], strides=[2])),
+    "detection_head": (2, _head),
     "argmax": (
         3,
         lambda: single(
@@ -104,6 +120,10 @@ COMPOSED: dict[str, tuple[int, Builder]] = {
     ),
 }
 """Least level and model, by name."""
+
+
+def _sequence(op: str, constants: dict[str, np.ndarray], **attributes: object) -> onnx.ModelProto:
+    return single(op, {"x": [2, 4, 17]}, constants, **attributes)
 
 
 def _with_image(op: str, **attributes: object) -> onnx.ModelProto:

@@ -34,9 +34,10 @@ class StridedSlice(Operation):
     computes = False
 
     def patterns(self) -> Iterator[Pattern]:
-        data, bounds = wildcard(), [wildcard() for _ in range(4)]
-        root = is_op("relax.strided_slice")(data, *bounds)
-        yield Pattern(root, {"data": data, "slice": root})
+        for count in (4, 3):  # strides may be left out
+            data, bounds = wildcard(), [wildcard() for _ in range(count)]
+            root = is_op("relax.strided_slice")(data, *bounds)
+            yield Pattern(root, {"data": data, "slice": root})
 
     def check(self, site: Site) -> Rejection | None:
         rejection = check_tensors(site, self.name, [site["data"]])
@@ -45,7 +46,7 @@ class StridedSlice(Operation):
         bounds = [_ints(arg) for arg in site["slice"].args[1:]]
         if any(b is None for b in bounds):
             return unsupported("dynamic_bounds", "STRIDED_SLICE needs constant bounds.")
-        if any(stride < 1 for stride in bounds[3] or ()):
+        if any(stride < 1 for stride in (bounds[3:] or [[]])[0] or ()):
             return unsupported("stride", "A slice with a negative stride is not emitted.")
         return None
 
@@ -68,7 +69,8 @@ class StridedSlice(Operation):
     @staticmethod
     def _whole(site: Site, shape: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
         begins, ends, strides = [0] * len(shape), list(shape), [1] * len(shape)
-        axes, first, last, step = (_ints(arg) or [] for arg in site["slice"].args[1:])
+        axes, first, last, *steps = (_ints(arg) or [] for arg in site["slice"].args[1:])
+        step = steps[0] if steps else [1] * len(axes)
         for axis, begin, end, stride in zip(axes, first, last, step, strict=True):
             size = shape[axis]
             begins[axis] = min(max(begin + size if begin < 0 else begin, 0), size)
