@@ -167,7 +167,7 @@ lint: setup-dev ## Linters, formatter, types, import rules
 bench: ## Benchmarks of this machine (not part of the tests)
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 native
-	@for name in compile_time service_overhead; do \
+	@for name in compile_time service_overhead cpu_speed; do \
 	    echo "bench: $$name"; $(PY) -m "benchmarks.$$name" | tee "build/bench-$$name.json"; done
 
 .PHONY: lock

@@ -5,7 +5,10 @@ from __future__ import annotations
 import tvm
 from tvm import relax
 
+from workers.backends.cpu.integers import use_integers
+from workers.backends.cpu.operators import lowerings
 from workers.backends.cpu.schedule import schedule
+from workers.backends.cpu.vectors import vectors_of
 
 
 def lower_for_cpu(
@@ -20,9 +23,10 @@ def lower_for_cpu(
     Returns:
         The lowered module, and names of the kernels that run unscheduled (slow).
     """
+    vectors = vectors_of(target)
     passes = tvm.transform.Sequential(
         [
-            relax.transform.LegalizeOps(),
+            relax.transform.LegalizeOps(lowerings(vectors)),
             relax.transform.AnnotateTIROpPattern(),
             relax.transform.FuseOps(),
             relax.transform.FuseTIR(),
@@ -30,4 +34,4 @@ def lower_for_cpu(
         ]
     )
     with target:
-        return schedule(passes(module))
+        return schedule(passes(use_integers(module, vectors)), vectors)

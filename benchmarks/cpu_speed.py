@@ -1,0 +1,213 @@
+"""What stays on the CPU against ONNX Runtime, interleaved in one process.
+
+    python -m benchmarks.cpu_speed [model.onnx ...] --cpu host --threads 1 2
+
+Without a model it takes the networks of `benchmarks.networks` and `benchmarks.cpu_networks`. Ours
+and TVM's default lowering get the same normalised graph. `--cpu host` compiles for this machine's
+processor, which is what ONNX Runtime's kernels are chosen for; `--cpu baseline` for the features
+that every Android x86-64 device has. Outputs are compared before anything is timed. Prints a
+table to stderr and one JSON document to stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+from tvm.target import codegen
+
+from benchmarks.cpu_networks import save_networks
+from benchmarks.machine import describe_machine
+from service.contracts.jobs import ModelFormat
+from service.contracts.targets import Abi
+from workers.backends.cpu.build import lower_for_cpu
+from workers.pipeline.stages.ingest import ingest
+from workers.toolchain.targets import target_for
+
+MAX_ERROR = 1e-3
+"""Of the largest output: float32 sums in another order, not another result."""
+
+MAX_QUANTIZED_ERROR = 0.05
+"""Of the largest output: a step of rounding here and there, carried through all layers."""
+
+Feeds = Mapping[str, NDArray[Any]]
+Run = Callable[[], list[NDArray[Any]]]
+
+
+def main() -> None:
+    arguments = _parse()
+    target = tvm.target.Target(_target(arguments.cpu))
+    with tempfile.TemporaryDirectory() as folder:
+        paths = arguments.models or save_networks(Path(folder))
+        networks = {path.stem: _measure(path, target, arguments) for path in paths}
+    means = {key: _geometric_mean(networks, key) for key in map(_key, arguments.threads)}
+    document = {
+        "machine": describe_machine(),
+        "target": arguments.cpu,
+        "ratio": "ours / ONNX Runtime, of median times",
+        "networks": networks,
+        "geometric_mean": means,
+    }
+    print("geometric mean:", means, file=sys.stderr)
+    json.dump(document, sys.stdout, indent=2)
+    print()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", type=Path)
+    parser.add_argument("--cpu", choices=("host", "baseline"), default="host")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=2.0, help="a network and thread count")
+    parser.add_argument("--arm64", action="store_true", help="count vector multiply-adds there")
+    parser.add_argument("--tvm-default", action="store_true", help="time TVM's own lowering, slow")
+    return parser.parse_args()
+
+
+def _target(cpu: str) -> dict[str, Any]:
+    baseline = target_for(Abi.X86_64)
+    if cpu == "baseline":
+        return baseline | {"mtriple": codegen.llvm_get_system_triple()}
+    return {
+        "kind": "llvm",
+        "mtriple": codegen.llvm_get_system_triple(),
+        "mcpu": codegen.llvm_get_system_cpu(),
+    }
+
+
+def _measure(
+    path: Path, target: tvm.target.Target, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    feeds = _feeds(path)
+    module = ingest(path, ModelFormat.ONNX, {}).graph.module
+    started_s = time.process_time()
+    lowered, uncovered = lower_for_cpu(module, target)
+    runs = {"ours": _tvm_run(relax.build(lowered, target), feeds)}
+    result: dict[str, Any] = {"compile_cpu_s": round(time.process_time() - started_s, 2)}
+    result["uncovered"] = uncovered
+    result["relative_error"] = _checked_error(path, runs["ours"], feeds)
+    if arguments.arm64:
+        result["arm64_multiply_adds"] = _arm64_multiply_adds(module)
+        print(f"{path.stem}: arm64 {result['arm64_multiply_adds']}", file=sys.stderr)
+    if arguments.tvm_default:
+        executable = relax.build(relax.get_pipeline("zero")(module), target)
+        runs["tvm_default"] = _tvm_run(executable, feeds)
+    for threads in arguments.threads:
+        tvm.get_global_func("runtime.config_threadpool")(1, threads)
+        runs["onnxruntime"] = _onnxruntime_run(path, feeds, threads)
+        times = _interleaved(runs, arguments.seconds)
+        times["ratio"] = times["ours_ms"] / times["onnxruntime_ms"]
+        result[_key(threads)] = {k: round(v, 3) for k, v in times.items()}
+        _print(path.stem, threads, result)
+    return result
+
+
+def _key(threads: int) -> str:
+    return f"threads_{threads}"
+
+
+def _checked_error(path: Path, ours: Run, feeds: Feeds) -> float:
+    error = _relative_error(ours(), _onnxruntime_run(path, feeds, 1)())
+    is_quantized = any(n.op_type == "QuantizeLinear" for n in onnx.load(path).graph.node)
+    if error > (MAX_QUANTIZED_ERROR if is_quantized else MAX_ERROR):
+        raise SystemExit(f"{path.name}: outputs differ by {error:.1e} of the largest")
+    return error
+
+
+def _arm64_multiply_adds(module: tvm.IRModule) -> dict[str, float]:
+    """Float multiply-adds in the code for arm64-v8a, of vectors and of single values."""
+    target = tvm.target.Target(target_for(Abi.ARM64_V8A))
+    lowered, _ = lower_for_cpu(module, target)
+    kernels = {
+        variable: function.with_attr("global_symbol", variable.name_hint)
+        for variable, function in lowered.functions.items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    }
+    assembly = tvm.compile(tvm.IRModule(kernels), target).mod.inspect_source("asm")
+    vector = len(re.findall(r"\bfmla\s+v\d+\.4s", assembly))
+    scalar = len(re.findall(r"\bfmadd\s+s\d+", assembly))
+    share = vector / max(vector + scalar, 1)
+    return {"vector": vector, "scalar": scalar, "share": round(share, 3)}
+
+
+def _print(name: str, threads: int, result: Mapping[str, Any]) -> None:
+    times = result[_key(threads)]
+    default = f"  TVM {times['tvm_default_ms']:9.1f}" if "tvm_default_ms" in times else ""
+    print(
+        f"{name:24} {threads} thr  ours {times['ours_ms']:8.2f}  ORT {times['onnxruntime_ms']:8.2f}"
+        f"  ratio {times['ratio']:5.2f}{default}  compile {result['compile_cpu_s']:5.1f} s"
+        f"  err {result['relative_error']:.0e}  uncovered {len(result['uncovered'])}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _feeds(path: Path) -> dict[str, NDArray[Any]]:
+    random = np.random.default_rng(0)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    shapes = {i.name: [int(d) for d in i.shape] for i in session.get_inputs()}
+    return {k: random.standard_normal(v).astype(np.float32) for k, v in shapes.items()}
+
+
+def _onnxruntime_run(path: Path, feeds: Feeds, threads: int) -> Run:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda: list(session.run(None, dict(feeds)))
+
+
+def _tvm_run(executable: relax.VMExecutable, feeds: Feeds) -> Run:
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    inputs = [tvm.runtime.tensor(array) for array in feeds.values()]
+    main = machine["main"]
+
+    def run() -> list[NDArray[Any]]:
+        result = main(*inputs)
+        outputs = [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+        return [output.numpy() for output in outputs]
+
+    return run
+
+
+def _relative_error(ours: list[NDArray[Any]], reference: list[NDArray[Any]]) -> float:
+    pairs = zip(ours, reference, strict=True)
+    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-12)) for a, b in pairs)
+
+
+def _interleaved(runs: Mapping[str, Run], seconds: float) -> dict[str, float]:
+    """Median milliseconds of each; turns of a few calls, the first of a turn only warms up."""
+    samples: dict[str, list[float]] = {name: [] for name in runs}
+    deadline_s = time.perf_counter() + seconds
+    while time.perf_counter() < deadline_s or len(samples["ours"]) < 6:
+        for name, run in runs.items():
+            calls = 1 if name == "tvm_default" else 4
+            for call in range(calls):
+                started_s = time.perf_counter()
+                run()
+                if call or calls == 1:
+                    samples[name].append((time.perf_counter() - started_s) * 1e3)
+    return {f"{name}_ms": statistics.median(values) for name, values in samples.items()}
+
+
+def _geometric_mean(networks: Mapping[str, Mapping[str, Any]], key: str) -> float:
+    logarithms = [math.log(network[key]["ratio"]) for network in networks.values()]
+    return round(math.exp(statistics.fmean(logarithms)), 3)
+
+
+if __name__ == "__main__":
+    main()

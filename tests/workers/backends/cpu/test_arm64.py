@@ -1,0 +1,145 @@
+"""Kernels for arm64 under QEMU against ONNX Runtime, and what their inner loops are made of."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import helper, numpy_helper
+from safetensors.numpy import load_file, save_file
+from tvm import relax
+
+from service.contracts.jobs import ModelFormat
+from service.contracts.targets import Abi
+from tests.conftest import BUILD
+from tests.workers.backends.cpu.models import Array, close, feeds_of, network, reference
+from workers.backends.cpu.build import lower_for_cpu
+from workers.pipeline.stages.ingest import ingest
+from workers.toolchain.targets import target_for
+
+pytestmark = pytest.mark.arm64
+
+TRIPLE = "aarch64-linux-gnu"
+
+
+def values(*shape: int) -> Array:
+    return (np.random.default_rng(4).standard_normal(shape) * 0.3).astype(np.float32)
+
+
+def every_family(is_quantized: bool, channels: int = 21) -> onnx.ModelProto:
+    """Convolution, SiLU, depthwise, pool, softmax of an attention, dense."""
+    tensors: dict[str, Array] = {
+        "w0": values(channels, 3, 3, 3), "b0": values(channels),
+        "w1": values(channels, 1, 3, 3),
+        "w2": values(16, channels, 1, 1), "w3": values(16, 10), "b3": values(10),
+        "rows": np.array([1, 16, 36], np.int64),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "w0", "b0"], ["c0"], pads=[1] * 4),
+        helper.make_node("Sigmoid", ["c0"], ["s0"]),
+        helper.make_node("Mul", ["c0", "s0"], ["m0"]),
+        helper.make_node("Conv", ["m0", "w1"], ["c1"], pads=[1] * 4, group=channels),
+        helper.make_node("MaxPool", ["c1"], ["p1"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["p1", "weight2" if is_quantized else "w2"], ["c2"]),
+        helper.make_node("Reshape", ["c2", "rows"], ["r2"]),
+        helper.make_node("Transpose", ["r2"], ["t2"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["t2", "r2"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["soft"], axis=-1),
+        helper.make_node("MatMul", ["soft", "t2"], ["mixed"]),
+        helper.make_node("MatMul", ["mixed", "w3"], ["d3"]),
+        helper.make_node("Add", ["d3", "b3"], ["y"]),
+    ]
+    if is_quantized:
+        tensors |= {"s": np.float32(0.02), "z": np.uint8(128), "ws": np.float32(0.01)}
+        tensors |= {"wz": np.int8(0), "w2": np.rint(tensors["w2"] * 100).astype(np.int8)}
+        nodes[5:6] = [
+            helper.make_node("QuantizeLinear", ["p1", "s", "z"], ["q1"]),
+            helper.make_node("DequantizeLinear", ["q1", "s", "z"], ["d1"]),
+            helper.make_node("DequantizeLinear", ["w2", "ws", "wz"], ["weight2"]),
+            helper.make_node("Conv", ["d1", "weight2"], ["c2"]),
+        ]
+    constants = [numpy_helper.from_array(np.asarray(a), n) for n, a in tensors.items()]
+    return network(nodes, {"x": (1, 3, 12, 12)}, constants)
+
+
+def target() -> tvm.target.Target:
+    """The baseline of arm64-v8a, for Linux, so that QEMU runs it."""
+    return tvm.target.Target(target_for(Abi.ARM64_V8A) | {"mtriple": TRIPLE})
+
+
+def lowered(path: Path) -> tvm.IRModule:
+    module, uncovered = lower_for_cpu(ingest(path, ModelFormat.ONNX, {}).graph.module, target())
+    assert uncovered == ()
+    return module
+
+
+def link(output: str, objects: list[str], **_: Any) -> None:
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{TRIPLE}.2.28"]
+    # What TVM's runtime defines is found when the library is loaded.
+    subprocess.run([*compiler, "-shared", "-Wl,-z,undefs", "-o", output, *objects], check=True)
+
+
+link.object_format = "o"  # type: ignore[attr-defined]
+link.get_target_triple = lambda: TRIPLE  # type: ignore[attr-defined]
+
+
+def manifest(size_bytes: int, output: Array) -> dict[str, Any]:
+    part = {"path": "model.so", "sha256": "0" * 64, "size_bytes": size_bytes}
+    return {
+        "format": "nnfarm.package",
+        "format_version": 1,
+        "entry": "main",
+        "signature": {
+            "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 3, 12, 12]}],
+            "outputs": [{"name": "y", "dtype": "float32", "shape": list(output.shape)}],
+        },
+        "subgraph_count": 0,
+        "offloaded_count": 0,
+        "operation_count": 1,
+        "parts": [part | {"role": "library"}, part | {"role": "cpu_twin"}],
+    }
+
+
+@pytest.mark.parametrize("is_quantized", [False, True], ids=["float32", "int8"])
+def test_a_network_of_every_family(tmp_path: Path, is_quantized: bool) -> None:
+    runner = BUILD / "runtime" / "linux-aarch64" / "nnfarm_runner"
+    if not runner.exists():
+        pytest.fail("the arm64 runner is not built: run `make native`", pytrace=False)
+    model = every_family(is_quantized)
+    path, library = tmp_path / "model.onnx", tmp_path / "model.so"
+    onnx.save(model, path)
+    relax.build(lowered(path), target()).export_library(str(library), fcompile=link)
+    feeds = feeds_of(model)
+    expected = reference(path, feeds)
+    (tmp_path / "manifest.json").write_text(
+        json.dumps(manifest(library.stat().st_size, expected)), "utf-8"
+    )
+    inputs, outputs = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file({"x": feeds["x"][None]}, inputs)
+    command = ["qemu-aarch64-static", "-L", f"/usr/{TRIPLE}", str(runner), "--mode", "cpu"]
+    command += ["--package", str(tmp_path), "--inputs", str(inputs), "--outputs", str(outputs)]
+    command += ["--warmup", "0", "--iterations", "1", "--min-duration-ms", "0", "--threads", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    close(load_file(outputs)["y"][0], expected, 0.02 if is_quantized else 2e-5)
+
+
+def test_inner_loops_are_vector_multiply_adds(tmp_path: Path) -> None:
+    """Nearly all multiply-adds; an epilogue over odd channels would be scalar, its sum not."""
+    path = tmp_path / "model.onnx"
+    onnx.save(every_family(is_quantized=False, channels=24), path)
+    kernels = [f for f in lowered(path).functions.items() if isinstance(f[1], tvm.tirx.PrimFunc)]
+    module = tvm.IRModule({v: f.with_attr("global_symbol", v.name_hint) for v, f in kernels})
+    assembly = tvm.compile(module, target()).mod.inspect_source("asm")
+    vector = len(re.findall(r"\bfmla\s+v\d+\.4s", assembly))
+    scalar = len(re.findall(r"\bfmadd\s+s\d+", assembly))
+    assert vector > 100
+    assert vector > 20 * scalar

@@ -1,0 +1,190 @@
+"""Every schedule rule against ONNX Runtime over drawn shapes, for two vector widths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+from tests.workers.backends.cpu.models import Array, network, single_node
+
+Check = Callable[..., tuple[str, ...]]
+
+drawn = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+batches = st.sampled_from([1, 3])
+kernels = st.tuples(st.integers(1, 7), st.integers(1, 7))
+
+
+def values(*shape: int) -> Array:
+    return np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+
+
+def conv(
+    image: tuple[int, int, int, int], weight: Array, step: int, dilation: int, groups: int = 1
+) -> onnx.ModelProto:
+    pads = [dilation * (k // 2) for k in weight.shape[2:]]
+    return single_node(
+        "Conv", image, weight, values(weight.shape[0]),
+        strides=[step, step], dilations=[dilation] * 2, pads=pads * 2, group=groups,
+    )  # fmt: skip
+
+
+@drawn
+@given(
+    batches, st.integers(1, 40), st.integers(1, 70), kernels, st.integers(1, 2), st.integers(1, 2),
+    st.integers(7, 19),
+)  # fmt: skip
+def test_convolution(
+    check: Check, batch: int, inputs: int, outputs: int, kernel: tuple[int, int],
+    step: int, dilation: int, width: int,
+) -> None:  # fmt: skip
+    image = (batch, inputs, width + 6, width + 7)
+    assert check(conv(image, values(outputs, inputs, *kernel), step, dilation)) == ()
+
+
+@drawn
+@given(batches, st.integers(1, 50), kernels, st.integers(1, 2), st.integers(1, 2))
+def test_depthwise(
+    check: Check, batch: int, channels: int, kernel: tuple[int, int], step: int, dilation: int
+) -> None:
+    image = (batch, channels, 17, 14)
+    assert check(conv(image, values(channels, 1, *kernel), step, dilation, channels)) == ()
+
+
+@drawn
+@given(batches, st.integers(2, 4), st.integers(1, 20), st.sampled_from([3, 8, 16, 32, 48]))
+def test_grouped(check: Check, batch: int, groups: int, inputs: int, outputs: int) -> None:
+    weight = values(groups * outputs, inputs, 3, 3)
+    assert check(conv((batch, groups * inputs, 9, 11), weight, 1, 1, groups)) == ()
+
+
+@drawn
+@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 150))
+def test_dense_matmul(check: Check, rows: int, depth: int, columns: int) -> None:
+    model = single_node("MatMul", (2, rows, depth), values(depth, columns))
+    assert check(model) == ()
+
+
+@drawn
+@given(st.integers(1, 40), st.integers(1, 70), st.integers(1, 70))
+def test_batched_matmul(check: Check, rows: int, depth: int, columns: int) -> None:
+    node = helper.make_node("MatMul", ["a", "b"], ["y"])
+    model = network([node], {"a": (3, rows, depth), "b": (3, depth, columns)})
+    assert check(model) == ()
+
+
+@drawn
+@given(
+    st.sampled_from(["MaxPool", "AveragePool"]), batches, st.integers(1, 40), st.integers(2, 4),
+    st.integers(1, 3),
+)  # fmt: skip
+def test_pooling(check: Check, op: str, batch: int, channels: int, kernel: int, step: int) -> None:
+    pad = kernel // 2
+    model = single_node(
+        op, (batch, channels, 17, 13),
+        kernel_shape=[kernel] * 2, strides=[step] * 2, pads=[pad] * 4,
+    )  # fmt: skip
+    check(model)
+
+
+@drawn
+@given(st.sampled_from(["ReduceMean", "ReduceMax"]), batches, st.integers(1, 40))
+def test_reduction(check: Check, op: str, batch: int, channels: int) -> None:
+    check(single_node(op, (batch, channels, 7, 9), axes=[2, 3], keepdims=1))
+
+
+@drawn
+@given(st.integers(1, 30), st.integers(1, 130))
+@example(256, 384)
+def test_softmax(check: Check, rows: int, columns: int) -> None:
+    assert check(single_node("Softmax", (2, rows, columns), axis=-1)) == ()
+
+
+@drawn
+@given(st.integers(1, 30), st.integers(2, 130))
+@example(256, 384)
+def test_layer_norm(check: Check, rows: int, width: int) -> None:
+    model = single_node(
+        "LayerNormalization", (2, rows, width), values(width), values(width), axis=-1
+    )
+    assert check(model) == ()
+
+
+@drawn
+@given(
+    st.sampled_from(["Relu", "Sigmoid", "Tanh", "Exp", "Erf", "HardSwish", "Abs"]),
+    st.lists(st.integers(1, 33), min_size=1, max_size=4),
+)
+def test_elementwise(check: Check, op: str, shape: list[int]) -> None:
+    assert check(single_node(op, shape)) == ()
+
+
+@drawn
+@given(st.permutations(range(4)), st.integers(1, 20), st.integers(1, 20))
+def test_transpose(check: Check, order: list[int], height: int, width: int) -> None:
+    assert check(single_node("Transpose", (2, height, width, 5), perm=order)) == ()
+
+
+@drawn
+@given(st.integers(1, 20), st.integers(1, 3))
+def test_concat(check: Check, size: int, axis: int) -> None:
+    node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
+    assert check(network([node], {"x": (1, size, 6, 7)})) == ()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_resize(check: Check, mode: str) -> None:
+    scales = numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)
+    assert check(network([node], {"x": (1, 24, 7, 9)}, [scales])) == ()
+
+
+def gated(channels: int) -> onnx.ModelProto:
+    """Squeeze and excite: the gate is one pixel that is broadcast over the image."""
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["x"], ["pooled"]),
+        helper.make_node("Conv", ["pooled", "w", "b"], ["logit"]),
+        helper.make_node("Sigmoid", ["logit"], ["gate"]),
+        helper.make_node("Mul", ["x", "gate"], ["y"]),
+    ]
+    constants = [
+        numpy_helper.from_array(values(channels, channels, 1, 1), "w"),
+        numpy_helper.from_array(values(channels), "b"),
+    ]
+    return network(nodes, {"x": (1, channels, 56, 56)}, constants)
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20])
+def test_a_gate_is_computed_once(check: Check, channels: int) -> None:
+    assert check(gated(channels)) == ()
+
+
+def test_an_epilogue_with_two_uses_of_the_sum(check: Check) -> None:
+    """SiLU reads the convolution twice, and the residual reads another tensor of its shape."""
+    nodes: list[Any] = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Sigmoid", ["c"], ["s"]),
+        helper.make_node("Mul", ["c", "s"], ["m"]),
+        helper.make_node("Add", ["m", "x"], ["y"]),
+    ]
+    constants = [
+        numpy_helper.from_array(values(21, 21, 3, 3), "w"),
+        numpy_helper.from_array(values(21), "b"),
+    ]
+    assert check(network(nodes, {"x": (1, 21, 13, 15)}, constants)) == ()
+
+
+@pytest.mark.parametrize("op", ["Sinh", "Cosh"])
+def test_what_has_no_vector_form_is_correct_and_named(check: Check, op: str) -> None:
+    assert check(single_node(op, (4, 16))) == (op.lower(),)

@@ -1,0 +1,190 @@
+"""conv2d in NHWC with constant weights: dense, grouped, depthwise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm import relax, te, topi
+
+from workers.backends.cpu.operators.packed import (
+    FLOAT,
+    FUSES_EPILOGUE,
+    Element,
+    pack,
+    round_up,
+    tile_annotations,
+)
+from workers.backends.cpu.tiles import Tile, choose_tile
+from workers.backends.cpu.vectors import Vectors
+from workers.graph.graph import constant_value, dtype_of, static_shape
+
+
+@dataclass(frozen=True)
+class _Window:
+    """How a convolution moves over the image.
+
+    Attributes:
+        output: batch, height, width of the output.
+        padding: top, left, bottom, right.
+    """
+
+    output: tuple[int, int, int]
+    strides: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+
+    def padded(self, image: te.Tensor, more_channels: int = 0) -> te.Tensor:
+        """The image with its border; no copy where there is none."""
+        top, left, bottom, right = self.padding
+        if not any(self.padding) and not more_channels:
+            return image
+        return topi.nn.pad(image, (0, top, left, 0), (0, bottom, right, more_channels), name="pad")
+
+    def source(self, y: te.Var, x: te.Var, ky: te.Var, kx: te.Var) -> tuple[te.Var, te.Var]:
+        """Input pixel of an output pixel and a window pixel."""
+        (sy, sx), (dy, dx) = self.strides, self.dilation
+        return y * sy + ky * dy, x * sx + kx * dx
+
+
+def convolution(
+    builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors
+) -> relax.Expr | None:
+    """Lowers a convolution that the layout pass has put into NHWC."""
+    if dtype_of(call) != "float32" or dtype_of(call.args[0]) != "float32":
+        return None
+    image, weight = call.args
+    return convolution_of(builder, call, (image, weight), (vectors, FLOAT))
+
+
+def convolution_of(
+    builder: relax.BlockBuilder,
+    call: relax.Call,
+    operands: tuple[relax.Expr, relax.Expr],
+    machine: tuple[Vectors, Element],
+) -> relax.Expr | None:
+    """The convolution `call` over other operands of the same shapes.
+
+    Args:
+        builder: of the function.
+        call: tells window and groups.
+        operands: image, and constant weights.
+        machine: registers of the target, and what is summed.
+
+    Returns:
+        None where the layout is another one, or no tile fits.
+    """
+    attrs, image, weight = call.attrs, static_shape(operands[0]), constant_value(operands[1])
+    output = static_shape(call)
+    is_ours = attrs.data_layout == "NHWC" and attrs.kernel_layout == "HWIO"
+    if not is_ours or image is None or weight is None or output is None:
+        return None
+    strides, dilation, padding = (
+        tuple(map(int, values)) for values in (attrs.strides, attrs.dilation, attrs.padding)
+    )
+    window = _Window(output[:3], strides, dilation, padding)  # type: ignore[arg-type]
+    groups = int(attrs.groups)
+    if groups == image[3] == output[3] and groups > 1:
+        return _depthwise(builder, operands[0], weight[:, :, 0, :], window, machine[1])
+    plan = _plan(weight, window, groups, machine[0])
+    return None if plan is None else _dense(builder, operands[0], weight, window, plan, machine[1])
+
+
+def _plan(
+    weight: NDArray[Any], window: _Window, groups: int, vectors: Vectors
+) -> tuple[Tile, bool, int] | None:
+    """A tile, whether it runs over rows' ends, and the number of groups."""
+    channels = weight.shape[3] // groups
+    depth = math.prod(weight.shape[:3])
+    tile, is_flat = choose_tile(window.output[1:], channels, depth, vectors)
+    if groups == 1:
+        return tile, is_flat, groups
+    if channels % vectors.lanes:
+        return None  # a tile would cross two groups; TVM's lowering, then the general rule
+    count = next(n for n in range(tile.vectors, 0, -1) if channels % (n * vectors.lanes) == 0)
+    return Tile(tile.pixels, count, count * vectors.lanes), is_flat, groups
+
+
+def _dense(
+    builder: relax.BlockBuilder,
+    image: relax.Expr,
+    weight: NDArray[Any],
+    window: _Window,
+    plan: tuple[Tile, bool, int],
+    element: Element,
+) -> relax.Expr:
+    tile, is_flat, groups = plan
+    packed = pack(weight, tile.channels)
+    batch, height, width = window.output
+    _, kernel_height, kernel_width, depth, lanes = packed.shape
+    channels = weight.shape[3]
+    per_group = channels // groups
+    columns = width if is_flat else round_up(width, tile.pixels)
+
+    def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        source = window.padded(element.widened(x))
+        ky = te.reduce_axis((0, kernel_height), "ky")
+        kx = te.reduce_axis((0, kernel_width), "kx")
+        kc = te.reduce_axis((0, depth), "kc")
+
+        def term(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
+            # Columns of the last tile beyond the image repeat its last one and are not written.
+            column = x if columns == width else te.min(x, width - 1)
+            at = window.source(y, column, ky, kx)
+            channel = kc if groups == 1 else c // per_group * depth + kc
+            factor = w[c // lanes, ky, kx, kc, c % lanes]
+            value = element.product(source[n, at[0], at[1], channel], factor)
+            return te.sum(value, axis=[ky, kx, kc])
+
+        shape = (batch, height, columns, packed.shape[0] * lanes)
+        attrs = tile_annotations(tile, packed.nbytes, is_flat)
+        total = te.compute(shape, term, name="conv2d", attrs=attrs)
+        return te.compute(
+            (batch, height, width, channels), lambda *at: total[at], name="conv2d_crop"
+        )
+
+    return builder.call_te(
+        compute,
+        image,
+        relax.const(packed),
+        primfunc_name_hint="conv2d",
+        primfunc_attrs=FUSES_EPILOGUE,
+    )
+
+
+def _depthwise(
+    builder: relax.BlockBuilder,
+    image: relax.Expr,
+    weight: NDArray[Any],
+    window: _Window,
+    element: Element,
+) -> relax.Expr:
+    channels = weight.shape[2]
+    more = -channels % 4
+    packed = np.pad(weight, ((0, 0), (0, 0), (0, more)))
+
+    def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        source = window.padded(element.widened(x), more)
+        ky = te.reduce_axis((0, weight.shape[0]), "ky")
+        kx = te.reduce_axis((0, weight.shape[1]), "kx")
+
+        def term(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
+            at = window.source(y, x, ky, kx)
+            value = element.product(source[n, at[0], at[1], c], w[ky, kx, c])
+            return te.sum(value, axis=[ky, kx])
+
+        total = te.compute((*window.output, channels + more), term, name="depthwise")
+        if not more:
+            return total
+        return te.compute((*window.output, channels), lambda *at: total[at], name="depthwise_crop")
+
+    return builder.call_te(
+        compute,
+        image,
+        relax.const(packed),
+        primfunc_name_hint="depthwise",
+        primfunc_attrs=FUSES_EPILOGUE,
+    )

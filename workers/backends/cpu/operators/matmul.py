@@ -1,0 +1,121 @@
+"""matmul: by constant weights packed when compiling, or of two activations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy.typing import NDArray
+from tvm import relax, te
+
+from workers.backends.cpu.operators.packed import (
+    FLOAT,
+    FUSES_EPILOGUE,
+    Element,
+    pack,
+    round_up,
+    tile_annotations,
+)
+from workers.backends.cpu.tiles import choose_tile
+from workers.backends.cpu.vectors import Vectors
+from workers.graph.graph import constant_value, dtype_of, static_shape
+
+
+def matmul(builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors) -> relax.Expr | None:
+    """Lowers a float32 matmul of static shapes with at least two dimensions a side."""
+    left, right = (static_shape(argument) for argument in call.args)
+    if left is None or right is None or min(len(left), len(right)) < 2:
+        return None
+    if any(dtype_of(expr) != "float32" for expr in (*call.args, call)):
+        return None
+    weight = constant_value(call.args[1])
+    if weight is not None and weight.ndim == 2:
+        return dense_of(builder, call.args[0], weight, (vectors, FLOAT))
+    if left[:-2] != right[:-2] or not right[:-2]:
+        return None
+    return _batched(builder, call, (left, right), vectors)
+
+
+def dense_of(
+    builder: relax.BlockBuilder,
+    data: relax.Expr,
+    weight: NDArray[Any],
+    machine: tuple[Vectors, Element],
+) -> relax.Expr | None:
+    """A matmul by a constant matrix; None where the data's shape is not static."""
+    vectors, element = machine
+    shape = static_shape(data)
+    if shape is None or len(shape) < 2:
+        return None
+    *outer, rows, depth = shape
+    columns = weight.shape[1]
+    tile, _ = choose_tile((1, rows), columns, depth, vectors)
+    packed = pack(weight, tile.channels)
+    lanes = tile.channels
+    padded = round_up(rows, tile.pixels)
+
+    def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        wide = element.widened(x)
+        k = te.reduce_axis((0, depth), "k")
+
+        def term(*at: te.Var) -> te.PrimExpr:
+            *batch, row, column = at
+            row = row if padded == rows else te.min(row, rows - 1)
+            factor = w[column // lanes, k, column % lanes]
+            return te.sum(element.product(wide[(*batch, row, k)], factor), axis=[k])
+
+        attrs = tile_annotations(tile, packed.nbytes, is_flat=False)
+        sizes = (*outer, padded, packed.shape[0] * lanes)
+        total = te.compute(sizes, term, name="matmul", attrs=attrs)
+        return te.compute((*outer, rows, columns), lambda *at: total[at], name="matmul_crop")
+
+    return builder.call_te(
+        compute,
+        data,
+        relax.const(packed),
+        primfunc_name_hint="matmul",
+        primfunc_attrs=FUSES_EPILOGUE,
+    )
+
+
+def _batched(
+    builder: relax.BlockBuilder,
+    call: relax.Call,
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    vectors: Vectors,
+) -> relax.Expr:
+    (*outer, rows, depth), columns = shapes[0], shapes[1][-1]
+    tile, _ = choose_tile((1, rows), columns, depth, vectors)
+    lanes = tile.channels
+    tiles = -(-columns // lanes)
+    padded = round_up(rows, tile.pixels)
+
+    def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
+        k = te.reduce_axis((0, depth), "k")
+
+        def packed_term(*at: te.Var) -> te.PrimExpr:
+            *batch, t, inner, lane = at
+            column = t * lanes + lane
+            if tiles * lanes == columns:
+                return w[(*batch, inner, column)]
+            return te.if_then_else(column < columns, w[(*batch, inner, column)], 0.0)
+
+        packed = te.compute((*outer, tiles, depth, lanes), packed_term, name="matmul_pack")
+
+        def term(*at: te.Var) -> te.PrimExpr:
+            *batch, row, column = at
+            row = row if padded == rows else te.min(row, rows - 1)
+            value = packed[(*batch, column // lanes, k, column % lanes)]
+            return te.sum(x[(*batch, row, k)] * value, axis=[k])
+
+        weight_bytes = 4 * tiles * lanes * depth
+        attrs = tile_annotations(tile, weight_bytes, is_flat=False)
+        total = te.compute((*outer, padded, tiles * lanes), term, name="matmul", attrs=attrs)
+        return te.compute((*outer, rows, columns), lambda *at: total[at], name="matmul_crop")
+
+    return builder.call_te(
+        compute,
+        *call.args,
+        primfunc_name_hint=f"batch_matmul_{math.prod(outer)}",
+        primfunc_attrs=FUSES_EPILOGUE,
+    )

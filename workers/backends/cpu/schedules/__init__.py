@@ -1,0 +1,1 @@
+"""Schedule rules, one file a family; `workers.backends.cpu.schedule` picks among them."""

@@ -1,0 +1,80 @@
+"""Element-wise chains, copies, transposes, concatenations, resizes: one pass over the output."""
+
+from __future__ import annotations
+
+import math
+
+from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+
+MAX_LANES = 16
+"""Innermost loop length; LLVM splits it into registers. Several make independent chains."""
+
+
+def schedule_elementwise(kernel: Kernel) -> None:
+    """Producers are inlined into the last block, which runs in parallel vectors.
+
+    Raises:
+        NotCovered: something reduces.
+    """
+    if kernel.reductions:
+        raise NotCovered("a reduction")
+    *producers, last = kernel.blocks
+    size = kernel.size(last)
+    for block in producers:
+        # A smaller one is broadcast: it is computed once, not for every element that reads it.
+        if kernel.size(block) == size or not kernel.sch.get_loops(block):
+            kernel.sch.compute_inline(block)
+        else:
+            schedule_copy(kernel, block)
+    schedule_copy(kernel, last)
+
+
+def schedule_padding(kernel: Kernel, block: object) -> None:
+    """A producer of a sum: zeros first and then the image, where channels do not fill vectors."""
+    sch = kernel.sch
+    loops = sch.get_loops(block)
+    reads = sch.get(block).reads
+    is_narrow = len(loops) == 4 and kernel.extent(loops[3]) % kernel.vectors.lanes
+    if not (is_narrow and len(reads) == 1 and _is_padding(kernel, block)):
+        schedule_copy(kernel, block)
+        return
+    zeros = sch.decompose_padding(block, loops[0])
+    schedule_copy(kernel, zeros)
+    _, row, column, channel = sch.get_loops(block)[-4:]
+    line = sch.fuse(column, channel)
+    lanes = divisor(kernel.extent(line), (MAX_LANES, 8, 4))
+    if lanes > 1:
+        sch.vectorize(sch.split(line, [None, lanes])[1])
+    sch.parallel(row)
+
+
+def _is_padding(kernel: Kernel, block: object) -> bool:
+    body = kernel.sch.get(block).body
+    return "if_then_else" in str(getattr(body, "value", ""))
+
+
+def schedule_copy(kernel: Kernel, block: object) -> None:
+    """A block's loops: outer ones in parallel, the innermost in vectors."""
+    sch = kernel.sch
+    loops = sch.get_loops(block)
+    if not loops:
+        return
+    extents = kernel.extents(loops)
+    lanes = divisor(extents[-1], (MAX_LANES, 8, 4, 2))
+    if lanes == 1 and _is_flat(kernel, block):
+        lanes = divisor(math.prod(extents), (MAX_LANES, 8, 4))
+        loops = [sch.fuse(*loops)]
+    *outer, inner = loops
+    rest, vector = sch.split(inner, [None, lanes])
+    if lanes > 1:
+        sch.vectorize(vector)
+    fused = sch.fuse(*outer, rest)
+    if math.prod(extents) >= MIN_PARALLEL_WORK:
+        sch.parallel(fused)
+
+
+def _is_flat(kernel: Kernel, block: object) -> bool:
+    """Whether every access has the shape of the output, so that the loops are one."""
+    region = kernel.sch.get(block)
+    shape = list(map(int, region.writes[0].source.shape))
+    return all(list(map(int, read.source.shape)) == shape for read in region.reads)

@@ -1,0 +1,64 @@
+"""Reductions along rows: softmax, layer norm, mean. Each row is finished while it is in cache."""
+
+from __future__ import annotations
+
+import math
+
+from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+
+
+def schedule_rows(kernel: Kernel) -> None:
+    """All blocks are computed row by row under the last one's outer loops.
+
+    Raises:
+        NotCovered: the last block reduces, or has no rows.
+    """
+    sch = kernel.sch
+    reductions, last = kernel.reductions, kernel.blocks[-1]
+    if not reductions or kernel.axes(last)[1]:
+        raise NotCovered("the last block is not element-wise")
+    *outer, column = sch.get_loops(last)
+    if not outer or any(kernel.axes(block)[1] != 1 for block in reductions):
+        raise NotCovered("no rows")
+    work = math.prod(kernel.extents([*outer, column]))
+    partials = [_split_sum(kernel, block) for block in reductions]
+    *producers, last = sch.get_child_blocks(sch.get_sblock("root"))
+    row = sch.fuse(*outer)
+    for block in reversed(producers):
+        sch.compute_at(block, row, preserve_unit_loops=True)
+    if work >= MIN_PARALLEL_WORK:
+        sch.parallel(row)
+    reducing = (*reductions, *(block for block in partials if block is not None))
+    names = {sch.get(block).name_hint for block in reducing}
+    for block in (*producers, last):
+        if sch.get(block).name_hint not in names:
+            _vectorize(kernel, block)
+    for partial in partials:
+        if partial is not None:
+            # compute_at has put the loops into the order of the axes: lanes first.
+            lane, *_, summed = sch.get_loops(partial)[1:]
+            sch.reorder(summed, lane)
+            sch.vectorize(lane)
+            sch.decompose_reduction(partial, summed)
+
+
+def _split_sum(kernel: Kernel, block: object) -> object | None:
+    """Sums as many partial sums as a register has lanes; the block adds them up."""
+    sch = kernel.sch
+    loop = sch.get_loops(block)[-1]
+    native = kernel.vectors.lanes
+    lanes = divisor(kernel.extent(loop), (2 * native, native, 8, 4))
+    if lanes == 1 or len(sch.get(block).writes) > 1:
+        return None
+    rows = len(sch.get_loops(block)) - 1
+    _, lane = sch.split(loop, [None, lanes])
+    partial: object = sch.rfactor(lane, factor_axis=rows)
+    return partial
+
+
+def _vectorize(kernel: Kernel, block: object) -> None:
+    sch = kernel.sch
+    loop = sch.get_loops(block)[-1]
+    lanes = divisor(kernel.extent(loop), (kernel.vectors.lanes, 8, 4))
+    if lanes > 1:
+        sch.vectorize(sch.split(loop, [None, lanes])[1])

@@ -1,0 +1,66 @@
+"""Depthwise convolution and pooling: every channel is summed over a window by itself."""
+
+from __future__ import annotations
+
+import math
+
+from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
+from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+
+PIXEL_TILES = (4, 7, 5, 3, 2, 6)
+"""Neighbouring output pixels that share what they read."""
+
+MAX_UNROLLED_WINDOW = 25
+"""5 x 5. A global pool's window is the whole image."""
+
+
+def schedule_window(kernel: Kernel) -> None:
+    """Schedules a kernel around one reduction over a window of an NHWC image.
+
+    Raises:
+        NotCovered: it is not one, or the channels do not fill vectors.
+    """
+    sch = kernel.sch
+    if len(kernel.reductions) != 1:
+        raise NotCovered("not one reduction")
+    (block,) = kernel.reductions
+    spatial, reduced = kernel.axes(block)
+    if spatial != 4 or reduced != 2:
+        raise NotCovered("not a window of an image")
+    batch, height, width, channel, *window = sch.get_loops(block)
+    lanes = divisor(kernel.extent(channel), _lanes(kernel))
+    if lanes == 1:
+        raise NotCovered("channels do not fill vectors")
+    epilogue, broadcast = kernel.inline_consumers(block)
+    for producer in kernel.producers(block):
+        schedule_padding(kernel, producer)
+    if broadcast is not None:
+        schedule_copy(kernel, broadcast)
+    work = math.prod(kernel.extents(sch.get_loops(block)))
+    size = math.prod(kernel.extents(window))
+    pixels = divisor(kernel.extent(width), PIXEL_TILES) if size > 1 else 1
+    width_outer, width_inner = sch.split(width, [None, pixels])
+    channel_outer, lane = sch.split(channel, [None, lanes])
+    sch.reorder(batch, height, width_outer, channel_outer, *window, width_inner, lane)
+    writer = sch.cache_write(block, 0, "local") if epilogue is None else epilogue
+    sch.reverse_compute_at(writer, channel_outer, preserve_unit_loops=True)
+    if epilogue is not None:
+        sch.set_scope(block, 0, "local")
+    *_, row, column = sch.get_loops(writer)
+    sch.vectorize(column)
+    sch.unroll(row)
+    sch.vectorize(lane)
+    sch.unroll(width_inner)
+    if size <= MAX_UNROLLED_WINDOW:
+        for loop in window:
+            sch.unroll(loop)
+    is_image = kernel.extent(height) > 1
+    fused = sch.fuse(*sch.get_loops(block)[: 2 if is_image else 4])
+    if work >= MIN_PARALLEL_WORK:
+        sch.parallel(fused)
+    sch.decompose_reduction(block, sch.get_loops(block)[3 if is_image else 1])
+
+
+def _lanes(kernel: Kernel) -> tuple[int, ...]:
+    native = kernel.vectors.lanes
+    return tuple(n for n in (2 * native, native, 8, 4) if n <= 2 * native)
