@@ -16,6 +16,7 @@ PROFILES_DIR = Path(__file__).parents[1] / "simulator" / "profiles"
 # The simulator's form separates fields by blanks, so names have none.
 Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.+-]+$")]
 NonNegative = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
 
 
 class ProfileError(Exception):
@@ -35,6 +36,30 @@ class NnapiDeviceType(StrEnum):
     ACCELERATOR = "accelerator"
 
 
+class Quirks(_Table):
+    """Faults of one device's driver; runs are counted from 1 in each process, 0 is never."""
+
+    fail_operations: tuple[Word, ...] = ()
+    wrong_operations: tuple[Word, ...] = ()
+    crash_at_run: Count = 0
+    hang_at_run: Count = 0
+    out_of_memory_at_run: Count = 0
+    first_run_us: NonNegative = 0
+    ignore_cache: bool = False
+
+    def statements(self, device: str) -> list[str]:
+        """What of it is not the default, for the simulator."""
+        numbers = self.model_dump(
+            exclude={"fail_operations", "wrong_operations", "ignore_cache"}, exclude_defaults=True
+        )
+        return [
+            *(f"quirk {device} fail {operation}" for operation in self.fail_operations),
+            *(f"quirk {device} wrong {operation}" for operation in self.wrong_operations),
+            *(f"quirk {device} {name} {value:.15g}" for name, value in numbers.items()),
+            *([f"quirk {device} ignore_cache 1"] if self.ignore_cache else []),
+        ]
+
+
 class NnapiDevice(_Table):
     """One NNAPI device; the CPU reference device is always there and needs no entry."""
 
@@ -43,6 +68,19 @@ class NnapiDevice(_Table):
     version: Word
     feature_level: int = Field(ge=MIN_FEATURE_LEVEL, le=MAX_FEATURE_LEVEL)
     deny_operations: tuple[Word, ...] = ()
+    deny_types: tuple[Word, ...] = ()
+    max_rank: int = Field(default=0, ge=0, description="0: any")
+    quirks: Quirks = Quirks()
+
+    def statements(self) -> list[str]:
+        """The device for the simulator, one statement a line."""
+        return [
+            f"device {self.name} {self.type} {self.version} {self.feature_level}",
+            *(f"deny {self.name} {operation}" for operation in self.deny_operations),
+            *(f"deny_type {self.name} {operand_type}" for operand_type in self.deny_types),
+            *([f"max_rank {self.name} {self.max_rank}"] if self.max_rank else []),
+            *self.quirks.statements(self.name),
+        ]
 
 
 class LatencyModel(_Table):
@@ -52,6 +90,14 @@ class LatencyModel(_Table):
     per_operation_us: NonNegative = 0
     macs_per_us: NonNegative = 0
     bytes_per_us: NonNegative = 0
+    compile_per_operation_us: NonNegative = 0
+
+
+class Thermal(_Table):
+    """Slower after long work, until idle for as long; counted in each process."""
+
+    throttle_after_us: NonNegative = 0
+    slowdown: float = Field(default=1, ge=1)
 
 
 class Battery(_Table):
@@ -72,18 +118,18 @@ class PhoneProfile(_Table):
     feature_level: int = Field(ge=0, le=MAX_FEATURE_LEVEL)
     device: tuple[NnapiDevice, ...] = ()
     latency: LatencyModel = LatencyModel()
+    thermal: Thermal = Thermal()
     battery: Battery
 
     def render(self) -> str:
         """The file the simulator reads, one statement a line."""
         lines = [f"feature_level {self.feature_level}"]
         for device in self.device:
-            lines.append(
-                f"device {device.name} {device.type} {device.version} {device.feature_level}"
-            )
-            lines += [f"deny {device.name} {operation}" for operation in device.deny_operations]
+            lines += device.statements()
         for term, value in self.latency.model_dump().items():
-            lines.append(f"latency {term} {value:g}")
+            lines.append(f"latency {term} {value:.15g}")
+        for term, value in self.thermal.model_dump(exclude_defaults=True).items():
+            lines.append(f"thermal {term} {value:.15g}")
         return "\n".join(lines) + "\n"
 
 

@@ -46,16 +46,27 @@ void RequireExtensions(const nnapi::Api& api, const std::vector<nnapi::DeviceInf
   }
 }
 
+// NAME, type:TYPE or not:NAME.
+bool IsWanted(const nnapi::DeviceInfo& device, const std::string& wanted) {
+  if (wanted.rfind("type:", 0) == 0) return device.type == wanted.substr(5);
+  if (wanted.rfind("not:", 0) == 0) return device.name != wanted.substr(4);
+  return device.name == wanted;
+}
+
 std::vector<nnapi::DeviceInfo> Candidates(const nnapi::Api& api, const std::string& wanted) {
   std::vector<nnapi::DeviceInfo> devices = nnapi::ListDevices(api);
   if (wanted.empty()) return devices;
   std::string names;
+  std::vector<nnapi::DeviceInfo> matching;
   for (nnapi::DeviceInfo& device : devices) {
-    if (device.name == wanted) return {std::move(device)};
-    names += " " + device.name;
+    names += " " + device.name + " (" + device.type + ")";
+    if (IsWanted(device, wanted)) matching.push_back(std::move(device));
   }
-  ThrowNnapiError(fallback_code::kCompileFailed,
-                  "no NNAPI device is called " + wanted + "; there are:" + names);
+  if (matching.empty()) {
+    ThrowNnapiError(fallback_code::kCompileFailed,
+                    "no NNAPI device is " + wanted + "; there are:" + names);
+  }
+  return matching;
 }
 
 // The first operation that no chosen device takes.

@@ -16,9 +16,9 @@ struct ChosenDevice {
   int64_t supported_operations;
 };
 
-// With `wanted`, that device alone. Otherwise every device that takes an operation, and NNAPI's CPU
-// reference only when the others leave operations out, so that the choice is evidence of what
-// computed. Empty below level 3: NNAPI chooses itself there and does not tell.
+// With `wanted` (NAME, type:TYPE or not:NAME) only devices that match. Of these every device that
+// takes an operation, and NNAPI's CPU reference only when the others leave operations out, so that
+// the choice is evidence of what computed. Empty below level 3: NNAPI chooses itself there and does not tell.
 // Throws NnapiError (nnapi.compile_failed, nnapi.extension_unsupported).
 std::vector<ChosenDevice> ChooseDevices(const nnapi::Api& api, const nnapi::Model* model,
                                         const EncodedModel& encoded, const std::string& wanted);

@@ -106,6 +106,16 @@ void ParseChannels(const JsonValue& json, EncodedOperand* operand) {
   }
 }
 
+void ParseExtensionData(const JsonValue& json, EncodedOperand* operand) {
+  if (!json.Has("extension_data")) return;
+  const JsonValue text = json.Get("extension_data");
+  if (operand->extension.empty()) text.Refuse("only an extension's type has extension data");
+  auto bytes = DecodeBase64(text.String());
+  if (!bytes.has_value()) text.Refuse("not base64");
+  if (bytes->empty()) text.Refuse("empty");
+  operand->extension_data = *std::move(bytes);
+}
+
 void CheckConstantSize(const JsonValue& json, const EncodedOperand& operand, uint64_t size) {
   if (operand.ElementSize() == 0) return;  // only the extension's driver knows the size
   const auto expected = TensorSize(operand.dims, operand.ElementSize(), kMaxTensorSize);
@@ -163,6 +173,7 @@ EncodedOperand ParseOperand(const JsonValue& json, const std::optional<WeightsRe
   }
   CheckRank(json, operand);
   ParseChannels(json, &operand);
+  ParseExtensionData(json, &operand);
   ParseValue(json, weights, &operand);
   return operand;
 }
@@ -255,6 +266,7 @@ EncodedModel EncodedModel::Parse(std::string_view text) {
     json.Refuse("version " + std::to_string(version) + "; this player reads version 1");
   }
   EncodedModel model;
+  model.content = Sha256(text);
   model.symbol = json.Get("symbol").String();
   if (model.symbol.empty()) json.Refuse("symbol is empty");
   model.level = static_cast<int>(json.Get("level").Int(1, kMaxLevel));

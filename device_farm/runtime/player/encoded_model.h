@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sha256.h"
+
 namespace nnfarm {
 
 // Where an operand's value comes from.
@@ -26,6 +28,7 @@ struct EncodedOperand {
   int32_t zero_point = 0;
   uint32_t channel_dim = 0;
   std::vector<float> channel_scales;
+  std::vector<uint8_t> extension_data;  // of extension types only
   ValueSource source = ValueSource::kRuntime;
   std::vector<uint8_t> data;
   uint64_t offset = 0;
@@ -51,6 +54,7 @@ struct WeightsReference {
 };
 
 struct EncodedModel {
+  Sha256Digest content{};  // of the document's bytes
   std::string symbol;
   int level = 0;
   bool relaxed = false;

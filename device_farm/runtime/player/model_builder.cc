@@ -90,6 +90,13 @@ class ModelBuilder {
 
   void SetValue(int32_t index, const EncodedOperand& operand, const std::string& place) {
     if (!operand.channel_scales.empty()) SetChannels(index, operand, place);
+    if (!operand.extension_data.empty()) {
+      // addOperand has made sure of level 3 and the extension's type.
+      Check(api_.ANeuralNetworksModel_setOperandExtensionData(
+                model_.get(), index, operand.extension_data.data(), operand.extension_data.size()),
+            "ANeuralNetworksModel_setOperandExtensionData", place,
+            fallback_code::kExtensionUnsupported);
+    }
     switch (operand.source) {
       case ValueSource::kRuntime:
         return;

@@ -4,6 +4,7 @@
 //   nnfarm.nnapi.module_create(json) -> Module                 for the compiler, to embed
 //   nnfarm.nnapi.set_package_dir(path)                         folder of weights.bin
 //   nnfarm.nnapi.set_library(path), set_device(name)           for modules loaded afterwards
+//   nnfarm.nnapi.set_option(name, value)                       a setting of runner.md, likewise
 //   nnfarm.nnapi.probe() -> json                               what this device's NNAPI is
 //   nnfarm.nnapi.compile_all()                                 compiles what is loaded
 //   nnfarm.nnapi.describe_subgraphs() -> json                  array, one object a subgraph
@@ -141,6 +142,20 @@ void DescribeSubgraphs(ffi::PackedArgs, ffi::Any* result) {
   *result = ffi::String(JsonArrayText(descriptions));
 }
 
+void SetOption(ffi::PackedArgs args, ffi::Any*) {
+  if (args.size() == 2) {
+    const auto name = args[0].try_cast<ffi::String>();
+    const auto value = args[1].try_cast<ffi::String>();
+    if (name.has_value() && value.has_value()) {
+      return Player::Get().Configure([&](PlayerSettings* settings) {
+        settings->Set(std::string(name->data(), name->size()),
+                      std::string(value->data(), value->size()));
+      });
+    }
+  }
+  throw ffi::Error("TypeError", "two strings are expected: a setting's name and value", "");
+}
+
 template <typename Callable>
 void Register(const char* name, Callable callable) {
   // Loading the player twice into a process is harmless: the later one takes over.
@@ -162,6 +177,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   RegisterSetting("nnfarm.nnapi.set_package_dir", &PlayerSettings::package_dir);
   RegisterSetting("nnfarm.nnapi.set_library", &PlayerSettings::library);
   RegisterSetting("nnfarm.nnapi.set_device", &PlayerSettings::device);
+  Register("nnfarm.nnapi.set_option", SetOption);
   Register("nnfarm.nnapi.probe", [](ffi::PackedArgs, ffi::Any* result) {
     *result = ffi::String(DescribeNnapi(Player::Get().library()).Text());
   });

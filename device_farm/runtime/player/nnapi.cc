@@ -49,18 +49,22 @@ int LoadEntryPoints(SymbolLoader* loader, Api* api) {
   NNFARM_NNAPI_LEVEL_3(NNFARM_LOAD)
   NNFARM_LOAD(ANeuralNetworksBurst_free, )
   if (!loader->TakeMissing().empty()) return 2;
+  NNFARM_NNAPI_LEVEL_4(NNFARM_LOAD)
+  if (!loader->TakeMissing().empty()) return 3;
   NNFARM_NNAPI_LEVEL_5(NNFARM_LOAD)
 #undef NNFARM_LOAD
   return loader->TakeMissing().empty() ? 8 : 4;
 }
 
-// What the library says; before level 5 it cannot say it, so a marker of level 4 decides.
+// What the library says; before level 5 it cannot say it, and its entry points decide.
 int ReportedLevel(void* library) {
   const auto ask =
       reinterpret_cast<int64_t (*)()>(dlsym(library, "ANeuralNetworks_getRuntimeFeatureLevel"));
-  if (ask != nullptr) return LevelFromCode(ask());
-  return dlsym(library, "ANeuralNetworksExecution_setTimeout") != nullptr ? 4 : 3;
+  return ask != nullptr ? LevelFromCode(ask()) : 4;
 }
+
+constexpr int kMissedDeadlineTransient = 10;
+constexpr int kMissedDeadlinePersistent = 11;
 
 const char* DeviceTypeName(int32_t type) {
   switch (type) {
@@ -130,6 +134,9 @@ std::string ResultName(int result) {
 
 void Check(int result, const char* code, const char* function) {
   if (result == kNoError) return;
+  if (result == kMissedDeadlineTransient || result == kMissedDeadlinePersistent) {
+    code = fallback_code::kTimeout;
+  }
   ThrowNnapiError(code, std::string(function) + ": " + ResultName(result));
 }
 

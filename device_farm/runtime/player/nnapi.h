@@ -38,7 +38,6 @@ struct SymmPerChannelQuantParams {
 };
 
 inline constexpr int kNoError = 0;
-inline constexpr int32_t kPreferFastSingleAnswer = 1;
 // The device every library has and no accelerator is: NNAPI's own CPU reference.
 inline constexpr char kReferenceDevice[] = "nnapi-reference";
 
@@ -84,11 +83,19 @@ inline constexpr char kReferenceDevice[] = "nnapi-reference";
     (Model*, const char*, uint16_t, int32_t*))                                           \
   X(ANeuralNetworksModel_getSupportedOperationsForDevices,                               \
     (const Model*, const Device* const*, uint32_t, bool*))                               \
+  X(ANeuralNetworksModel_setOperandExtensionData,                                        \
+    (Model*, int32_t, const void*, size_t))                                              \
+  X(ANeuralNetworksCompilation_setCaching, (Compilation*, const char*, const uint8_t*))  \
   X(ANeuralNetworksCompilation_createForDevices,                                         \
     (Model*, const Device* const*, uint32_t, Compilation**))                             \
   X(ANeuralNetworksExecution_compute, (Execution*))                                      \
   X(ANeuralNetworksBurst_create, (Compilation*, Burst**))                                \
   X(ANeuralNetworksExecution_burstCompute, (Execution*, Burst*))
+
+#define NNFARM_NNAPI_LEVEL_4(X)                                   \
+  X(ANeuralNetworksCompilation_setPriority, (Compilation*, int))  \
+  X(ANeuralNetworksCompilation_setTimeout, (Compilation*, uint64_t)) \
+  X(ANeuralNetworksExecution_setTimeout, (Execution*, uint64_t))
 
 #define NNFARM_NNAPI_LEVEL_5(X) X(ANeuralNetworksExecution_setReusable, (Execution*, bool))
 
@@ -106,6 +113,7 @@ struct Api {
   NNFARM_NNAPI_LEVEL_1(NNFARM_DECLARE)
   NNFARM_NNAPI_LEVEL_2(NNFARM_DECLARE)
   NNFARM_NNAPI_LEVEL_3(NNFARM_DECLARE)
+  NNFARM_NNAPI_LEVEL_4(NNFARM_DECLARE)
   NNFARM_NNAPI_LEVEL_5(NNFARM_DECLARE)
 #undef NNFARM_DECLARE
 #define NNFARM_DECLARE(name, handle) void (*name)(handle*) = nullptr;
@@ -136,7 +144,8 @@ std::vector<DeviceInfo> ListDevices(const Api& api);
 // "BAD_DATA (4)" for a message.
 std::string ResultName(int result);
 
-// Throws NnapiError `code` naming `function` and the result unless `result` is success.
+// Throws NnapiError `code` naming `function` and the result unless `result` is success. A missed
+// deadline is nnapi.timeout whatever `code` says.
 void Check(int result, const char* code, const char* function);
 
 }  // namespace nnapi

@@ -15,6 +15,7 @@ inline constexpr char kLevelTooLow[] = "nnapi.level_too_low";
 inline constexpr char kModelRefused[] = "nnapi.model_refused";
 inline constexpr char kCompileFailed[] = "nnapi.compile_failed";
 inline constexpr char kExecuteFailed[] = "nnapi.execute_failed";
+inline constexpr char kTimeout[] = "nnapi.timeout";
 inline constexpr char kExtensionUnsupported[] = "nnapi.extension_unsupported";
 }  // namespace fallback_code
 

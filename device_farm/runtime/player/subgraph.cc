@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "player/compilation.h"
 #include "player/model_builder.h"
 #include "player/nnapi_error.h"
 #include "player/nnapi_library.h"
@@ -27,10 +28,15 @@ bool AnyDynamic(const EncodedModel& encoded) {
   return false;
 }
 
+EncodedModel WithPrecision(EncodedModel encoded, const std::optional<bool>& relaxed) {
+  encoded.relaxed = relaxed.value_or(encoded.relaxed);
+  return encoded;
+}
+
 }  // namespace
 
 Subgraph::Subgraph(EncodedModel encoded, PlayerSettings settings)
-    : encoded_(std::move(encoded)),
+    : encoded_(WithPrecision(std::move(encoded), settings.relaxed)),
       settings_(std::move(settings)),
       has_dynamic_operand_(AnyDynamic(encoded_)),
       bindings_(encoded_.inputs.size() + encoded_.outputs.size()) {}
@@ -126,37 +132,40 @@ void Subgraph::BuildAndCompile() {
 }
 
 void Subgraph::CreateCompilation() {
-  std::vector<const nnapi::Device*> handles;
-  handles.reserve(devices_.size());
-  for (const ChosenDevice& device : devices_) handles.push_back(device.info.handle);
+  RequireComputeCall();
   Owned<nnapi::Compilation> compilation =
-      handles.empty()
-          ? Make(api_->ANeuralNetworksCompilation_free, fallback_code::kCompileFailed,
-                 "ANeuralNetworksCompilation_create",
-                 [&](nnapi::Compilation** made) {
-                   return api_->ANeuralNetworksCompilation_create(model_->get(), made);
-                 })
-          : Make(api_->ANeuralNetworksCompilation_free, fallback_code::kCompileFailed,
-                 "ANeuralNetworksCompilation_createForDevices", [&](nnapi::Compilation** made) {
-                   return api_->ANeuralNetworksCompilation_createForDevices(
-                       model_->get(), handles.data(), static_cast<uint32_t>(handles.size()), made);
-                 });
-  nnapi::Check(api_->ANeuralNetworksCompilation_setPreference(compilation.get(),
-                                                              nnapi::kPreferFastSingleAnswer),
-               fallback_code::kCompileFailed, "ANeuralNetworksCompilation_setPreference");
-  nnapi::Check(api_->ANeuralNetworksCompilation_finish(compilation.get()),
-               fallback_code::kCompileFailed, "ANeuralNetworksCompilation_finish");
-  if (api_->feature_level >= kBurstLevel) {
-    nnapi::Burst* burst = nullptr;
-    const int result = api_->ANeuralNetworksBurst_create(compilation.get(), &burst);
-    if (result == nnapi::kNoError) {
-      burst_.emplace(burst, api_->ANeuralNetworksBurst_free);
-    } else {
-      // A burst only saves time; single computations give the same answer.
-      LogLine("ANeuralNetworksBurst_create: " + nnapi::ResultName(result) + "; computing singly");
-    }
-  }
+      CompileModel(*api_, model_->get(), encoded_, devices_, settings_);
+  burst_.reset();
+  if (UsesBurst()) CreateBurst(compilation.get());
   compilation_.emplace(std::move(compilation));
+}
+
+void Subgraph::RequireComputeCall() const {
+  const bool old_way =
+      settings_.compute == ComputeCall::kAuto || settings_.compute == ComputeCall::kAsync;
+  if (old_way || api_->feature_level >= kBurstLevel) return;
+  ThrowNnapiError(fallback_code::kLevelTooLow,
+                  "compute burst and sync need feature level 3; this device has " +
+                      std::to_string(api_->feature_level));
+}
+
+bool Subgraph::UsesBurst() const {
+  return settings_.compute == ComputeCall::kBurst ||
+         (settings_.compute == ComputeCall::kAuto && api_->feature_level >= kBurstLevel);
+}
+
+void Subgraph::CreateBurst(nnapi::Compilation* compilation) {
+  nnapi::Burst* burst = nullptr;
+  const int result = api_->ANeuralNetworksBurst_create(compilation, &burst);
+  if (result == nnapi::kNoError) {
+    burst_.emplace(burst, api_->ANeuralNetworksBurst_free);
+    return;
+  }
+  if (settings_.compute == ComputeCall::kBurst) {
+    nnapi::Check(result, fallback_code::kCompileFailed, "ANeuralNetworksBurst_create");
+  }
+  // A burst only saves time; single computations give the same answer.
+  LogLine("ANeuralNetworksBurst_create: " + nnapi::ResultName(result) + "; computing singly");
 }
 
 void Subgraph::Bind(const ffi::PackedArgs& tensors) {
@@ -181,6 +190,11 @@ Owned<nnapi::Execution> Subgraph::MakeExecution(const ffi::PackedArgs& tensors) 
   if (CanReuseExecutions()) {
     nnapi::Check(api_->ANeuralNetworksExecution_setReusable(execution.get(), true),
                  fallback_code::kExecuteFailed, "ANeuralNetworksExecution_setReusable");
+  }
+  if (settings_.execute_timeout.count() > 0 && CanLimitTime(*api_, devices_)) {
+    nnapi::Check(api_->ANeuralNetworksExecution_setTimeout(
+                     execution.get(), static_cast<uint64_t>(settings_.execute_timeout.count())),
+                 fallback_code::kExecuteFailed, "ANeuralNetworksExecution_setTimeout");
   }
   for (size_t i = 0; i < encoded_.inputs.size(); ++i) {
     SetInput(execution.get(), i, TensorAt(tensors, i));
@@ -219,7 +233,7 @@ void Subgraph::Compute(nnapi::Execution* execution) {
   if (burst_.has_value()) {
     check(api_->ANeuralNetworksExecution_burstCompute(execution, burst_->get()),
           "ANeuralNetworksExecution_burstCompute");
-  } else if (api_->feature_level >= 3) {
+  } else if (settings_.compute != ComputeCall::kAsync && api_->feature_level >= 3) {
     check(api_->ANeuralNetworksExecution_compute(execution), "ANeuralNetworksExecution_compute");
   } else {
     const Owned<nnapi::Event> done =
@@ -234,7 +248,7 @@ void Subgraph::Compute(nnapi::Execution* execution) {
 JsonObject Subgraph::Describe() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   JsonObject description;
-  description.Add("symbol", encoded_.symbol);
+  description.Add("symbol", encoded_.symbol).Add("content", HexText(encoded_.content));
   if (!compilation_.has_value()) return description;
   std::vector<std::string> names;
   std::vector<int64_t> supported;

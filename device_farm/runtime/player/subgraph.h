@@ -15,16 +15,10 @@
 #include "player/device_choice.h"
 #include "player/encoded_model.h"
 #include "player/handles.h"
+#include "player/settings.h"
 #include "player/weights.h"
 
 namespace nnfarm {
-
-// Where and on what a subgraph runs; taken when its library is loaded.
-struct PlayerSettings {
-  std::string package_dir;
-  std::string library = "libneuralnetworks.so";
-  std::string device;  // empty: every device that helps
-};
 
 // Safe to use from several threads: calls of one subgraph wait for each other.
 class Subgraph {
@@ -40,7 +34,8 @@ class Subgraph {
   // Throws NnapiError; ffi::Error ("ValueError") for tensors that do not fit.
   void Run(tvm::ffi::PackedArgs tensors);
 
-  // The members of the runner's `subgraph` event; only the symbol before it is compiled.
+  // The members of the runner's `subgraph` event; only symbol and content before it is
+  // compiled.
   JsonObject Describe() const;
 
  private:
@@ -54,6 +49,9 @@ class Subgraph {
   void BuildAndCompile();
   bool MayRefuseWeights(const tvm::ffi::Error& error) const;
   void CreateCompilation();
+  void RequireComputeCall() const;
+  bool UsesBurst() const;
+  void CreateBurst(nnapi::Compilation* compilation);
   bool CanReuseExecutions() const;
   // Fills `bindings_`.
   void Bind(const tvm::ffi::PackedArgs& tensors);

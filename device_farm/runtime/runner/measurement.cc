@@ -93,12 +93,27 @@ void ComputeOutputs(const Package& package, const std::string& path, const Sessi
   writer.Finish();
 }
 
+void SetNnapiSettings(const NnapiSettings& settings) {
+  for (const auto& [name, value] : settings) {
+    CallGlobal("nnfarm.nnapi.set_option", ffi::String(name), ffi::String(value));
+  }
+}
+
 }  // namespace
 
-void ConfigurePlayer(const Options& options, const std::string& package_dir) {
-  CallGlobal("nnfarm.nnapi.set_package_dir", ffi::String(package_dir));
+void ConfigurePlayer(const Options& options, const Package& package) {
+  CallGlobal("nnfarm.nnapi.set_package_dir", ffi::String(package.directory));
   CallGlobal("nnfarm.nnapi.set_library", ffi::String(options.nnapi_library));
-  CallGlobal("nnfarm.nnapi.set_device", ffi::String(options.device));
+  try {
+    SetNnapiSettings(package.nnapi_settings);
+  } catch (const ffi::Error& error) {
+    ThrowBadPackage("manifest.json: nnapi_settings: " + error.message());
+  }
+  try {
+    SetNnapiSettings(options.nnapi_settings);
+  } catch (const ffi::Error& error) {
+    ThrowUsage(error.message());
+  }
 }
 
 void MeasureLibrary(const Options& options, const Package& package, const std::string& library,
@@ -125,8 +140,11 @@ void MeasureLibrary(const Options& options, const Package& package, const std::s
   }
 }
 
-void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs) {
+void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs,
+                const std::function<void(const std::string&)>& before_nnapi) {
   const Session session = OpenSession(library, package.entry);
+  const auto subgraphs = CallGlobal("nnfarm.nnapi.describe_subgraphs").cast<ffi::String>();
+  before_nnapi(std::string(subgraphs.data(), subgraphs.size()));
   CompileSubgraphs();
   inputs->Load(0);
   session.Run(inputs->tensors());

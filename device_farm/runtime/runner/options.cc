@@ -14,6 +14,11 @@ constexpr int64_t kMostIterations = 10000000;
 constexpr int64_t kMostMilliseconds = 24 * 3600 * 1000;
 constexpr int64_t kMostThreads = 1024;
 
+// The player's settings that are options, too; it checks their values.
+constexpr const char* kNnapiSettings[] = {
+    "device", "preference", "priority", "cache-dir", "compile-timeout-ms", "execute-timeout-ms",
+    "relaxed", "compute"};
+
 Mode ParseMode(const std::string& text) {
   if (text == "auto") return Mode::kAuto;
   if (text == "nnapi") return Mode::kNnapi;
@@ -49,7 +54,7 @@ std::map<std::string, Setter> ValueOptions(Options* options) {
   text("--package", &options->package);
   text("--inputs", &options->inputs);
   text("--outputs", &options->outputs);
-  text("--device", &options->device);
+  text("--crash-record", &options->crash_record);
   text("--nnapi-library", &options->nnapi_library);
   count("--warmup", &options->warmup, 0, kMostIterations);
   count("--iterations", &options->iterations, 1, kMostIterations);
@@ -57,6 +62,11 @@ std::map<std::string, Setter> ValueOptions(Options* options) {
   count("--max-iterations", &options->max_iterations, 1, kMostIterations);
   count("--threads", &options->threads, 0, kMostThreads);
   count("--trial-timeout-ms", &options->trial_timeout_ms, 1, kMostMilliseconds);
+  for (const char* name : kNnapiSettings) {
+    setters["--" + std::string(name)] = [options, name](const std::string& given) {
+      options->nnapi_settings.emplace_back(name, given);
+    };
+  }
   setters["--mode"] = [options](const std::string& given) { options->mode = ParseMode(given); };
   return setters;
 }
@@ -95,10 +105,14 @@ const char* UsageText() {
   return "nnfarm_runner --package DIR [--inputs FILE] [--outputs FILE] [options]\n"
          "nnfarm_runner --probe\n"
          "  --mode auto|nnapi|cpu   auto: NNAPI with the CPU twin behind it (default)\n"
-         "  --device NAME           compile for this NNAPI device only\n"
+         "  --device NAME|type:TYPE|not:NAME  compile for these NNAPI devices only\n"
+         "  --preference low-power|fast-single-answer|sustained-speed\n"
+         "  --priority low|medium|high --relaxed true|false --compute auto|burst|sync|async\n"
+         "  --cache-dir DIR --compile-timeout-ms N --execute-timeout-ms N\n"
          "  --nnapi-library PATH    default libneuralnetworks.so\n"
          "  --no-trial              mode auto: no first execution in a child process\n"
          "  --trial-timeout-ms N    default 60000\n"
+         "  --crash-record FILE     do not try again what crashed or hung\n"
          "  --warmup N --iterations N --min-duration-ms N --max-iterations N --threads N\n";
 }
 

@@ -4,10 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace nnfarm {
 
 enum class Mode { kAuto, kNnapi, kCpu };
+
+// NNAPI settings as the player takes them: names and values, in the order given.
+using NnapiSettings = std::vector<std::pair<std::string, std::string>>;
 
 struct Options {
   bool probe = false;
@@ -16,10 +21,11 @@ struct Options {
   std::string inputs;
   std::string outputs;
   Mode mode = Mode::kAuto;
-  std::string device;
   std::string nnapi_library = "libneuralnetworks.so";
+  NnapiSettings nnapi_settings;
   bool trial = true;
   int64_t trial_timeout_ms = 60000;
+  std::string crash_record;  // empty: none is kept
   int64_t warmup = 3;
   int64_t iterations = 20;
   int64_t min_duration_ms = 300;

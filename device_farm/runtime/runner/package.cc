@@ -61,6 +61,19 @@ void ParseParts(const JsonValue& parts, Package* package) {
   if (package->cpu_twin.empty()) parts.Refuse("no part has the role cpu_twin");
 }
 
+// Optional: `{"preference": "low-power"}`, names and values of the runner's options.
+NnapiSettings ParseNnapiSettings(const JsonValue& json) {
+  NnapiSettings settings;
+  if (!json.Has("nnapi_settings")) return settings;
+  const JsonValue given = json.Get("nnapi_settings");
+  for (const std::string& name : given.Keys()) {
+    // Folders are the device's business, not the package's.
+    if (name == "cache-dir") given.Refuse("cache-dir can be an option only");
+    settings.emplace_back(name, given.Get(name.c_str()).String());
+  }
+  return settings;
+}
+
 Package ParseManifest(const std::string& directory) {
   const JsonValue json = JsonValue::Parse(ReadText(directory + "/manifest.json"), "manifest.json");
   if (json.Get("format").String() != "nnfarm.package") json.Refuse("not an nnfarm.package");
@@ -74,6 +87,7 @@ Package ParseManifest(const std::string& directory) {
   package.subgraph_count = json.Get("subgraph_count").Int(0, kMaxInt64);
   package.offloaded_count = json.Get("offloaded_count").Int(0, kMaxInt64);
   package.operation_count = json.Get("operation_count").Int(0, kMaxInt64);
+  package.nnapi_settings = ParseNnapiSettings(json);
   ParseParts(json.Get("parts"), &package);
   return package;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/element_type.h"
+#include "runner/options.h"
 
 namespace nnfarm {
 
@@ -23,6 +24,7 @@ struct Package {
   std::string cpu_twin;  // path of model_cpu.so
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  NnapiSettings nnapi_settings;
   int64_t subgraph_count = 0;
   int64_t offloaded_count = 0;
   int64_t operation_count = 0;

@@ -7,12 +7,14 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/ffi_call.h"
 #include "base/file.h"
 #include "player/nnapi_error.h"
 #include "runner/child_process.h"
+#include "runner/crash_record.h"
 #include "runner/events.h"
 #include "runner/measurement.h"
 #include "runner/package.h"
@@ -63,36 +65,63 @@ ChildReport ProbeAnd(const Options& options, const std::function<void(const Say&
   return report;
 }
 
-// Lines after the nnapi event: code, detail, subgraph; or kNoFallback.
+// Lines after the nnapi event and the subgraphs: code, detail, subgraph; or kNoFallback.
 void SayFallback(const Say& say, const Fallback& fallback) {
   say(fallback.code);
   say(fallback.detail);
   say(fallback.subgraph);
 }
 
+void RefuseRecorded(const Options& options, const std::string& subgraphs) {
+  if (options.crash_record.empty()) return;
+  const auto nnapi = CallGlobal("nnfarm.nnapi.probe").cast<ffi::String>();
+  const auto key = CrashKey::From(std::string_view(nnapi.data(), nnapi.size()), subgraphs);
+  const std::optional<Crash> crash = FindCrash(options.crash_record, key);
+  if (crash.has_value()) {
+    ThrowNnapiError(crash->code.c_str(), "on record, not tried again: " + crash->detail);
+  }
+}
+
+// Runs in the child.
+void TryAndSay(const Options& options, const Package& package, InputFeed* inputs, const Say& say) {
+  try {
+    TryLibrary(package, package.library, inputs, [&](const std::string& subgraphs) {
+      say(subgraphs);
+      RefuseRecorded(options, subgraphs);
+    });
+    say(kNoFallback);
+  } catch (const ffi::Error& error) {
+    if (error.kind() != kNnapiErrorKind) return say(kNoFallback);
+    SayFallback(say, Fallback::FromMessage(error.message()));
+  } catch (const RunnerError&) {
+    say(kNoFallback);
+  }
+}
+
+Fallback Record(const Options& options, const ChildReport& report, const Crash& crash) {
+  // Without the subgraphs' line the driver failed before any of them was to blame.
+  if (!options.crash_record.empty() && report.lines.size() >= 2) {
+    AppendCrash(options.crash_record, CrashKey::From(report.lines[0], report.lines[1]), crash);
+  }
+  return Fallback{crash.code, crash.detail, ""};
+}
+
 // The first load, compilation and execution on NNAPI, in a child: a driver may crash or hang.
 std::optional<Fallback> Trial(const Options& options, const Package& package, InputFeed* inputs) {
-  const ChildReport report = ProbeAnd(options, [&](const Say& say) {
-    try {
-      TryLibrary(package, package.library, inputs);
-      say(kNoFallback);
-    } catch (const ffi::Error& error) {
-      if (error.kind() != kNnapiErrorKind) return say(kNoFallback);
-      SayFallback(say, Fallback::FromMessage(error.message()));
-    } catch (const RunnerError&) {
-      say(kNoFallback);
-    }
-  });
+  // A damaged record must end the run here, not in the child, whose errors this process repeats.
+  if (!options.crash_record.empty()) FindCrash(options.crash_record, CrashKey());
+  const ChildReport report =
+      ProbeAnd(options, [&](const Say& say) { TryAndSay(options, package, inputs, say); });
   switch (report.end) {
     case ChildEnd::kCrashed:
-      return Fallback{"nnapi.driver_crashed", report.detail, ""};
+      return Record(options, report, {"nnapi.driver_crashed", report.detail});
     case ChildEnd::kTimedOut:
-      return Fallback{"nnapi.timeout", report.detail, ""};
+      return Record(options, report, {"nnapi.timeout", report.detail});
     case ChildEnd::kDone:
       break;
   }
-  if (report.lines.size() < 4) return std::nullopt;
-  return Fallback{report.lines[1], report.lines[2], report.lines[3]};
+  if (report.lines.size() < 5) return std::nullopt;
+  return Fallback{report.lines[2], report.lines[3], report.lines[4]};
 }
 
 // Measures the NNAPI library; the reason when NNAPI did not do it.
@@ -168,7 +197,7 @@ void RunPackage(const Options& options) {
   const Package package = Package::Load(options.package);
   InputFeed inputs(package.inputs, options.inputs);
   SetThreads(options.threads);
-  ConfigurePlayer(options, options.package);
+  ConfigurePlayer(options, package);
   std::string engine;
   try {
     engine = Measure(options, package, &inputs);

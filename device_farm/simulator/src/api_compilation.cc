@@ -1,4 +1,4 @@
-// Compilations, bursts and memory descriptors.
+// Compilations and bursts.
 #include <algorithm>
 
 #include "devices.h"
@@ -37,10 +37,6 @@ int Create(const char* function, ANeuralNetworksModel* model,
   *compilation = new ANeuralNetworksCompilation{
       std::make_shared<nnsim::Compilation>(model->model, std::move(devices), exact)};
   return ANEURALNETWORKS_NO_ERROR;
-}
-
-int NoDescriptors(const char* function) {
-  return Report(function, {ANEURALNETWORKS_OP_FAILED, "devices here have no memory of their own"});
 }
 
 }  // namespace
@@ -115,7 +111,9 @@ int ANeuralNetworksCompilation_setCaching(ANeuralNetworksCompilation* compilatio
   NNSIM_NOT_NULL(compilation);
   NNSIM_NOT_NULL(directory);
   NNSIM_NOT_NULL(token);
-  return Report(__func__, CheckOpen(*compilation));
+  Status status = CheckOpen(*compilation);
+  if (status.ok()) status = compilation->compilation->SetCaching(directory, token);
+  return Report(__func__, status);
 }
 
 int ANeuralNetworksCompilation_addExtensionAttribute(ANeuralNetworksCompilation* compilation,
@@ -186,65 +184,3 @@ int ANeuralNetworksBurst_create(ANeuralNetworksCompilation* compilation,
 }
 
 void ANeuralNetworksBurst_free(ANeuralNetworksBurst* burst) { delete burst; }
-
-int ANeuralNetworksMemoryDesc_create(ANeuralNetworksMemoryDesc** desc) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(desc);
-  *desc = new ANeuralNetworksMemoryDesc;
-  return ANEURALNETWORKS_NO_ERROR;
-}
-
-void ANeuralNetworksMemoryDesc_free(ANeuralNetworksMemoryDesc* desc) { delete desc; }
-
-int ANeuralNetworksMemoryDesc_addInputRole(ANeuralNetworksMemoryDesc* desc,
-                                           const ANeuralNetworksCompilation* compilation, uint32_t,
-                                           float) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(desc);
-  NNSIM_NOT_NULL(compilation);
-  return NoDescriptors(__func__);
-}
-
-int ANeuralNetworksMemoryDesc_addOutputRole(ANeuralNetworksMemoryDesc* desc,
-                                            const ANeuralNetworksCompilation* compilation, uint32_t,
-                                            float) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(desc);
-  NNSIM_NOT_NULL(compilation);
-  return NoDescriptors(__func__);
-}
-
-int ANeuralNetworksMemoryDesc_setDimensions(ANeuralNetworksMemoryDesc* desc, uint32_t,
-                                            const uint32_t* dimensions) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(desc);
-  NNSIM_NOT_NULL(dimensions);
-  return NoDescriptors(__func__);
-}
-
-int ANeuralNetworksMemoryDesc_finish(ANeuralNetworksMemoryDesc* desc) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(desc);
-  return NoDescriptors(__func__);
-}
-
-int ANeuralNetworksMemory_createFromDesc(const ANeuralNetworksMemoryDesc* desc,
-                                         ANeuralNetworksMemory** memory) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(memory);
-  *memory = nullptr;
-  NNSIM_NOT_NULL(desc);
-  return NoDescriptors(__func__);
-}
-
-int ANeuralNetworksMemory_copy(const ANeuralNetworksMemory* source,
-                               const ANeuralNetworksMemory* destination) {
-  NNSIM_SINCE(4);
-  NNSIM_NOT_NULL(source);
-  NNSIM_NOT_NULL(destination);
-  if (source->mapping->size() != destination->mapping->size()) {
-    return Report(__func__, BadData("memories of different sizes"));
-  }
-  std::copy_n(source->mapping->data(), source->mapping->size(), destination->mapping->data());
-  return ANEURALNETWORKS_NO_ERROR;
-}

@@ -104,7 +104,7 @@ int ANeuralNetworksModel_getSupportedOperationsForDevices(
   for (const nnsim::Operation& operation : model->model->operations()) {
     bool any = false;
     for (uint32_t d = 0; d < device_count; ++d) {
-      any = any || devices[d]->spec.Supports(operation.spec->name, operation.level);
+      any = any || nnsim::Supports(devices[d]->spec, *model->model, operation);
     }
     supported[operation.added] = any;
   }

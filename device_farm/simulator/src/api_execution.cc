@@ -16,14 +16,34 @@ int ComputeNow(const char* function, ANeuralNetworksExecution* execution) {
   return Report(function, status);
 }
 
-int StartCompute(const char* function, ANeuralNetworksExecution* execution,
-                 ANeuralNetworksEvent** event) {
-  const Status status = execution->execution->Begin();
-  if (!status.ok()) return Report(function, status);
+using Fences = std::vector<std::shared_ptr<nnsim::Fence>>;
+
+Status WaitForAll(const Fences& fences) {
+  for (const std::shared_ptr<nnsim::Fence>& fence : fences) {
+    if (fence->Wait() != ANEURALNETWORKS_NO_ERROR) {
+      return {ANEURALNETWORKS_OP_FAILED, "a dependency failed"};
+    }
+  }
+  return nnsim::Ok();
+}
+
+// The run waits for `dependencies` by itself: the caller may signal them after this call.
+int StartCompute(const char* function, ANeuralNetworksExecution* execution, Fences dependencies,
+                 bool exportable, ANeuralNetworksEvent** event) {
   auto started = std::make_unique<ANeuralNetworksEvent>();
-  ANeuralNetworksEvent* raw = started.get();
-  raw->thread = std::thread([raw, function, shared = execution->execution] {
-    raw->result = Report(function, shared->Compute());
+  started->exportable = exportable;
+  Status status = nnsim::Fence::Create(&started->fence);
+  if (status.ok()) status = execution->execution->Begin();
+  if (!status.ok()) return Report(function, status);
+  started->thread = std::thread([function, dependencies = std::move(dependencies),
+                                 fence = started->fence, run = execution->execution] {
+    Status outcome = WaitForAll(dependencies);
+    if (outcome.ok()) {
+      outcome = run->Compute();
+    } else {
+      run->Abandon();
+    }
+    fence->Signal(Report(function, outcome));
   });
   *event = started.release();
   return ANEURALNETWORKS_NO_ERROR;
@@ -102,39 +122,46 @@ int ANeuralNetworksExecution_startCompute(ANeuralNetworksExecution* execution,
   NNSIM_NOT_NULL(event);
   *event = nullptr;
   NNSIM_NOT_NULL(execution);
-  return StartCompute(__func__, execution, event);
+  return StartCompute(__func__, execution, {}, false, event);
 }
 
 int ANeuralNetworksExecution_startComputeWithDependencies(
     ANeuralNetworksExecution* execution, const ANeuralNetworksEvent* const* dependencies,
-    uint32_t dependency_count, uint64_t, ANeuralNetworksEvent** event) {
+    uint32_t dependency_count, uint64_t duration_ns, ANeuralNetworksEvent** event) {
   NNSIM_SINCE(4);
   NNSIM_NOT_NULL(event);
   *event = nullptr;
   NNSIM_NOT_NULL(execution);
   if (dependency_count != 0) NNSIM_NOT_NULL(dependencies);
+  Fences fences;
   for (uint32_t i = 0; i < dependency_count; ++i) {
     NNSIM_NOT_NULL(dependencies[i]);
-    const int result = dependencies[i]->Wait();
-    if (result != ANEURALNETWORKS_NO_ERROR) {
-      return Report(__func__, {ANEURALNETWORKS_OP_FAILED, "a dependency failed"});
-    }
+    fences.push_back(dependencies[i]->fence);
   }
-  return StartCompute(__func__, execution, event);
+  // The duration counts from when all dependencies are done, as the execution's own timeout does.
+  if (duration_ns != 0) {
+    const Status status = execution->execution->SetTimeout(duration_ns);
+    if (!status.ok()) return Report(__func__, status);
+  }
+  return StartCompute(__func__, execution, std::move(fences), true, event);
 }
 
 int ANeuralNetworksEvent_wait(ANeuralNetworksEvent* event) {
   NNSIM_NOT_NULL(event);
-  return event->Wait();
+  return event->fence->Wait();
 }
 
 void ANeuralNetworksEvent_free(ANeuralNetworksEvent* event) { delete event; }
 
-int ANeuralNetworksEvent_createFromSyncFenceFd(int, ANeuralNetworksEvent** event) {
+int ANeuralNetworksEvent_createFromSyncFenceFd(int fd, ANeuralNetworksEvent** event) {
   NNSIM_SINCE(4);
   NNSIM_NOT_NULL(event);
   *event = nullptr;
-  return Report(__func__, BadData("there are no sync fences here"));
+  auto imported = std::make_unique<ANeuralNetworksEvent>();
+  imported->exportable = true;
+  const Status status = nnsim::Fence::Import(fd, &imported->fence);
+  if (status.ok()) *event = imported.release();
+  return Report(__func__, status);
 }
 
 int ANeuralNetworksEvent_getSyncFenceFd(const ANeuralNetworksEvent* event, int* fd) {
@@ -142,7 +169,8 @@ int ANeuralNetworksEvent_getSyncFenceFd(const ANeuralNetworksEvent* event, int* 
   NNSIM_NOT_NULL(fd);
   *fd = -1;
   NNSIM_NOT_NULL(event);
-  return Report(__func__, BadData("the event has no sync fence"));
+  if (!event->exportable) return Report(__func__, BadData("startCompute makes no sync fence"));
+  return Report(__func__, event->fence->Export(fd));
 }
 
 int ANeuralNetworksExecution_getOutputOperandRank(ANeuralNetworksExecution* execution,
@@ -176,14 +204,11 @@ int ANeuralNetworksExecution_getDuration(const ANeuralNetworksExecution* executi
   return Report(__func__, execution->execution->Duration(duration_ns));
 }
 
-int ANeuralNetworksExecution_setTimeout(ANeuralNetworksExecution* execution, uint64_t) {
+int ANeuralNetworksExecution_setTimeout(ANeuralNetworksExecution* execution,
+                                        uint64_t duration_ns) {
   NNSIM_SINCE(4);
   NNSIM_NOT_NULL(execution);
-  Status status = execution->execution->CheckPreparing();
-  if (status.ok() && !execution->execution->compilation().one_device()) {
-    status = BadData("a timeout needs a compilation for exactly one device");
-  }
-  return Report(__func__, status);
+  return Report(__func__, execution->execution->SetTimeout(duration_ns));
 }
 
 int ANeuralNetworksExecution_setLoopTimeout(ANeuralNetworksExecution* execution,

@@ -1,4 +1,4 @@
-// Models and memories.
+// Models.
 #include "handles.h"
 
 using nnsim::BadData;
@@ -11,27 +11,6 @@ std::vector<uint32_t> List(uint32_t count, const uint32_t* values) {
 }
 
 }  // namespace
-
-int ANeuralNetworksMemory_createFromFd(size_t size, int protect, int fd, size_t offset,
-                                       ANeuralNetworksMemory** memory) {
-  NNSIM_NOT_NULL(memory);
-  *memory = nullptr;
-  std::shared_ptr<nnsim::Mapping> mapping;
-  const nnsim::Status status = nnsim::Mapping::Create(fd, protect, offset, size, &mapping);
-  if (status.ok()) *memory = new ANeuralNetworksMemory{std::move(mapping)};
-  return Report(__func__, status);
-}
-
-int ANeuralNetworksMemory_createFromAHardwareBuffer(const AHardwareBuffer* buffer,
-                                                    ANeuralNetworksMemory** memory) {
-  NNSIM_SINCE(3);
-  NNSIM_NOT_NULL(memory);
-  *memory = nullptr;
-  NNSIM_NOT_NULL(buffer);
-  return Report(__func__, {ANEURALNETWORKS_UNMAPPABLE, "there are no hardware buffers here"});
-}
-
-void ANeuralNetworksMemory_free(ANeuralNetworksMemory* memory) { delete memory; }
 
 int ANeuralNetworksModel_create(ANeuralNetworksModel** model) {
   NNSIM_NOT_NULL(model);

@@ -1,25 +1,84 @@
 #include "compilation.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
 namespace nnsim {
+namespace {
+
+constexpr size_t kTokenBytes = 32;
+
+bool WithinLimits(const DeviceSpec& device, const Tensor& tensor) {
+  return device.denied_types.count(Info(tensor.type).name) == 0 &&
+         (device.max_rank == 0 || tensor.dims.size() <= device.max_rank);
+}
+
+}  // namespace
+
+bool Supports(const DeviceSpec& device, const Model& model, const Operation& operation) {
+  const auto fits = [&](uint32_t index) {
+    return WithinLimits(device, model.operands()[index].tensor);
+  };
+  return operation.level <= device.feature_level &&
+         device.denied.count(operation.spec->name) == 0 &&
+         std::all_of(operation.inputs.begin(), operation.inputs.end(), fits) &&
+         std::all_of(operation.outputs.begin(), operation.outputs.end(), fits);
+}
 
 Compilation::Compilation(std::shared_ptr<const Model> model,
                          std::vector<const DeviceSpec*> devices, bool exact)
     : model_(std::move(model)), devices_(std::move(devices)), exact_(exact) {}
 
+Status Compilation::SetCaching(const std::string& directory, const uint8_t* token) {
+  struct stat entry {};
+  NNSIM_REQUIRE(stat(directory.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode),
+                "the cache directory " + directory + " does not exist");
+  constexpr char kDigits[] = "0123456789abcdef";
+  cache_file_ = directory + "/";
+  for (size_t i = 0; i < kTokenBytes; ++i) {
+    cache_file_ += {kDigits[token[i] >> 4], kDigits[token[i] & 15]};
+  }
+  return Ok();
+}
+
+double Compilation::CompileMicroseconds() const {
+  double operations = 0;
+  bool ignore_cache = cache_file_.empty();
+  for (size_t chosen : placement_) {
+    if (devices_[chosen]->reference) continue;
+    operations += 1;
+    ignore_cache = ignore_cache || devices_[chosen]->quirks.ignore_cache;
+  }
+  if (!ignore_cache && access(cache_file_.c_str(), R_OK) == 0) return 0;
+  // The simulator has no machine code to keep: that the file is there is all it says.
+  if (!ignore_cache) std::ofstream(cache_file_) << operations << " operations\n";
+  return operations * CurrentProfile().latency.compile_per_operation_us;
+}
+
 Status Compilation::Finish() {
   if (finished_) return BadState("the compilation is finished");
+  NNSIM_RETURN_IF_ERROR(Place());
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(CompileMicroseconds()));
+  finished_ = true;
+  return Ok();
+}
+
+Status Compilation::Place() {
   placement_.clear();
   for (const Operation& operation : model_->operations()) {
     size_t chosen = 0;
     while (chosen < devices_.size() &&
-           !devices_[chosen]->Supports(operation.spec->name, operation.level)) {
+           !Supports(*devices_[chosen], *model_, operation)) {
       ++chosen;
     }
     NNSIM_REQUIRE(chosen < devices_.size(),
                   std::string(operation.spec->name) + " is supported by none of the devices");
     placement_.push_back(chosen);
   }
-  finished_ = true;
   return Ok();
 }
 

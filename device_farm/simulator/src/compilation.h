@@ -3,6 +3,7 @@
 #define DEVICE_FARM_SIMULATOR_SRC_COMPILATION_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "interpreter.h"
@@ -11,6 +12,9 @@
 
 namespace nnsim {
 
+// Whether the device's limits let it run an operation of the model.
+bool Supports(const DeviceSpec& device, const Model& model, const Operation& operation);
+
 class Compilation {
  public:
   // `devices`: in order of preference; empty: all of the phone, the reference device last.
@@ -18,7 +22,9 @@ class Compilation {
   Compilation(std::shared_ptr<const Model> model, std::vector<const DeviceSpec*> devices,
               bool exact);
 
-  // Gives each operation the first device that supports it.
+  // Where compiled models are kept, by the token of 32 bytes.
+  Status SetCaching(const std::string& directory, const uint8_t* token);
+  // Gives each operation the first device that supports it; takes the modelled time.
   Status Finish();
 
   bool finished() const { return finished_; }
@@ -29,10 +35,14 @@ class Compilation {
   const std::shared_ptr<BufferPool>& pool() const { return pool_; }
 
  private:
+  Status Place();
+  double CompileMicroseconds() const;
+
   std::shared_ptr<const Model> model_;
   std::vector<const DeviceSpec*> devices_;
   bool exact_;
   bool finished_ = false;
+  std::string cache_file_;  // empty: no caching
   std::vector<size_t> placement_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };

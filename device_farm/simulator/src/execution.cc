@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <thread>
 
+#include "device_state.h"
 #include "operand_rules.h"
 
 namespace nnsim {
@@ -77,6 +79,19 @@ Status Execution::SetOutput(int32_t index, const ANeuralNetworksOperandType* typ
 
 Status Execution::SetFromMapping(bool input, int32_t index, const ANeuralNetworksOperandType* type,
                                  std::shared_ptr<Mapping> mapping, size_t offset, size_t length) {
+  ANeuralNetworksOperandType known{};
+  if (mapping->opaque()) {
+    NNSIM_REQUIRE(offset == 0 && length == 0, "memory of a descriptor is used as a whole");
+    NNSIM_REQUIRE(index >= 0 && mapping->Allows({compilation_, input, static_cast<uint32_t>(index)}),
+                  "the memory's descriptor has no such role");
+    const Model& model = compilation_->model();
+    const uint32_t operand = (input ? model.inputs() : model.outputs())[static_cast<size_t>(index)];
+    const Tensor& tensor = model.operands()[operand].tensor;
+    known = {tensor.type, static_cast<uint32_t>(mapping->dims().size()), mapping->dims().data(),
+             tensor.scale, tensor.zero_point};
+    if (type == nullptr) type = &known;
+    length = mapping->size();
+  }
   NNSIM_REQUIRE(mapping->Contains(offset, length), "the argument lies outside of the memory");
   uint8_t* data = mapping->data() + offset;
   NNSIM_RETURN_IF_ERROR(input ? SetInput(index, type, data, length)
@@ -90,6 +105,14 @@ Status Execution::SetMeasureTiming(bool measure) {
   NNSIM_REQUIRE(!measure || compilation_->one_device(),
                 "timing needs a compilation for exactly one device");
   measure_ = measure;
+  return Ok();
+}
+
+Status Execution::SetTimeout(uint64_t duration_ns) {
+  NNSIM_RETURN_IF_ERROR(CheckPreparing());
+  NNSIM_REQUIRE(duration_ns == 0 || compilation_->one_device(),
+                "a timeout needs a compilation for exactly one device");
+  timeout_ns_ = duration_ns;
   return Ok();
 }
 
@@ -131,10 +154,35 @@ Status Execution::Begin() {
 }
 
 Status Execution::Compute() {
-  const Status status = Run();
+  Status status = CheckMemories();
+  if (status.ok()) status = Run();
+  for (const Argument& output : outputs_) {
+    if (output.mapping != nullptr) output.mapping->SetInitialized(status.ok());
+  }
+  Abandon();
+  return status;
+}
+
+void Execution::Abandon() {
   std::lock_guard<std::mutex> lock(mutex_);
   state_ = State::kDone;
-  return status;
+}
+
+Status Execution::CheckMemories() const {
+  for (const Argument& input : inputs_) {
+    if (input.mapping != nullptr && !input.mapping->initialized()) {
+      return {ANEURALNETWORKS_OP_FAILED, "an input's memory has no value yet"};
+    }
+  }
+  return Ok();
+}
+
+Status Execution::StartDevices(Clock::time_point deadline, double* slow_us) const {
+  const std::vector<size_t>& placement = compilation_->placement();
+  for (size_t device : std::set<size_t>(placement.begin(), placement.end())) {
+    NNSIM_RETURN_IF_ERROR(StartRun(*compilation_->devices()[device], deadline, slow_us));
+  }
+  return Ok();
 }
 
 double Execution::ModelledMicroseconds(const Interpreter& interpreter) const {
@@ -144,11 +192,10 @@ double Execution::ModelledMicroseconds(const Interpreter& interpreter) const {
     if (device >= devices.size() || devices[device]->reference) continue;
     total += CurrentProfile().latency.Microseconds(cost.operations, cost.macs, cost.bytes);
   }
-  return total;
+  return total * HeatUp(total);
 }
 
-Status Execution::Run() {
-  const Clock::time_point start = Clock::now();
+std::vector<Tensor> Execution::BindInputs() {
   std::vector<Tensor> inputs;
   for (Argument& argument : inputs_) {
     Tensor tensor = argument.tensor;
@@ -160,17 +207,38 @@ Status Execution::Run() {
     }
     inputs.push_back(std::move(tensor));
   }
-  Interpreter interpreter(compilation_->pool(), &compilation_->placement(),
-                          std::chrono::nanoseconds(loop_timeout_ns_));
-  std::vector<OwnedTensor> results;
-  NNSIM_RETURN_IF_ERROR(interpreter.Run(compilation_->model(), inputs, &results));
-  const Status status = StoreOutputs(results);
+  return inputs;
+}
+
+Status Execution::FinishInTime(Clock::time_point start, Clock::time_point deadline,
+                               double modelled_us) {
   const auto modelled = std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double, std::micro>(ModelledMicroseconds(interpreter)));
-  std::this_thread::sleep_until(start + modelled);
+      std::chrono::duration<double, std::micro>(modelled_us));
+  std::this_thread::sleep_until(std::min(start + modelled, deadline));
+  const Clock::time_point end = Clock::now();
   duration_ns_ = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-  return status;
+      std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count());
+  if (end >= deadline) {
+    return {ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT, "the execution took too long"};
+  }
+  return Ok();
+}
+
+Status Execution::Run() {
+  const Clock::time_point start = Clock::now();
+  // A timeout too far away to be represented is none.
+  const bool limited = timeout_ns_ != 0 && timeout_ns_ < static_cast<uint64_t>(INT64_MAX) / 2;
+  const Clock::time_point deadline =
+      limited ? start + std::chrono::nanoseconds(timeout_ns_) : Clock::time_point::max();
+  double slow_us = 0;
+  NNSIM_RETURN_IF_ERROR(StartDevices(deadline, &slow_us));
+  Interpreter interpreter(compilation_->pool(), &compilation_->placement(),
+                          &compilation_->devices(), std::chrono::nanoseconds(loop_timeout_ns_));
+  std::vector<OwnedTensor> results;
+  NNSIM_RETURN_IF_ERROR(interpreter.Run(compilation_->model(), BindInputs(), &results));
+  const double modelled_us = slow_us + ModelledMicroseconds(interpreter);
+  NNSIM_RETURN_IF_ERROR(FinishInTime(start, deadline, modelled_us));
+  return StoreOutputs(results);
 }
 
 Status Execution::StoreOutputs(const std::vector<OwnedTensor>& results) {

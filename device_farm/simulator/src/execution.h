@@ -26,6 +26,7 @@ class Execution {
   Status SetFromMapping(bool input, int32_t index, const ANeuralNetworksOperandType* type,
                         std::shared_ptr<Mapping> mapping, size_t offset, size_t length);
   Status SetMeasureTiming(bool measure);
+  Status SetTimeout(uint64_t duration_ns);
   Status SetLoopTimeout(uint64_t duration_ns);
   Status SetReusable(bool reusable);
   Status EnablePadding(bool enable);
@@ -34,6 +35,8 @@ class Execution {
   // Begin, then Compute: apart, so that an asynchronous run is "computing" when the call returns.
   Status Begin();
   Status Compute();
+  // Ends an execution that was begun and cannot run.
+  void Abandon();
 
   Status OutputRank(int32_t index, uint32_t* rank) const;
   Status OutputDimensions(int32_t index, uint32_t* dimensions) const;
@@ -58,6 +61,10 @@ class Execution {
              const ANeuralNetworksOperandType* type, void* buffer, size_t length);
   Status CheckLength(const Argument& argument, bool input) const;
   Status Run();
+  Status CheckMemories() const;
+  Status StartDevices(Clock::time_point deadline, double* slow_us) const;
+  std::vector<Tensor> BindInputs();
+  Status FinishInTime(Clock::time_point start, Clock::time_point deadline, double modelled_us);
   Status StoreOutputs(const std::vector<OwnedTensor>& results);
   double ModelledMicroseconds(const Interpreter& interpreter) const;
   Status FindOutput(int32_t index, const Argument** output) const;
@@ -71,6 +78,7 @@ class Execution {
   bool padding_ = false;
   bool measure_ = false;
   uint64_t duration_ns_ = 0;
+  uint64_t timeout_ns_ = 0;  // 0: none
   uint64_t loop_timeout_ns_ = kDefaultLoopTimeoutNs;
 };
 

@@ -3,12 +3,13 @@
 #define DEVICE_FARM_SIMULATOR_SRC_HANDLES_H_
 
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "compilation.h"
 #include "execution.h"
+#include "fence.h"
 #include "memory.h"
+#include "memory_desc.h"
 #include "model.h"
 #include "profile.h"
 #include "status.h"
@@ -17,7 +18,9 @@ struct ANeuralNetworksMemory {
   std::shared_ptr<nnsim::Mapping> mapping;
 };
 
-struct ANeuralNetworksMemoryDesc {};
+struct ANeuralNetworksMemoryDesc {
+  nnsim::MemoryDesc desc;
+};
 
 struct ANeuralNetworksModel {
   std::shared_ptr<nnsim::Model> model;
@@ -39,19 +42,15 @@ struct ANeuralNetworksBurst {
   std::shared_ptr<nnsim::Compilation> compilation;
 };
 
-// An asynchronous run, which shares its execution. Freeing the event waits for it.
+// An asynchronous run, or a fence of the caller. Freeing the event waits for its run.
 struct ANeuralNetworksEvent {
-  ~ANeuralNetworksEvent() { Wait(); }
-
-  int Wait() const {
-    std::lock_guard<std::mutex> lock(mutex);
+  ~ANeuralNetworksEvent() {
     if (thread.joinable()) thread.join();
-    return result;
   }
 
-  mutable std::mutex mutex;  // several threads may wait for one event
-  mutable std::thread thread;
-  int result = ANEURALNETWORKS_NO_ERROR;
+  std::shared_ptr<nnsim::Fence> fence;
+  bool exportable = false;  // startCompute promises no sync fence
+  std::thread thread;
 };
 
 // Functions of a later feature level answer BAD_STATE on an older phone. They are still exported:

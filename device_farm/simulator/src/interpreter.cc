@@ -37,7 +37,15 @@ std::shared_ptr<uint8_t> Interpreter::Allocate(size_t size) {
   return std::shared_ptr<uint8_t>(buffer.release(), give_back);
 }
 
+const Quirks& Interpreter::QuirksOf(size_t device) const {
+  static const Quirks none;
+  return device < devices_->size() ? (*devices_)[device]->quirks : none;
+}
+
 Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_t device) {
+  if (QuirksOf(device).fail.count(operation.spec->name) != 0) {
+    return {ANEURALNETWORKS_OP_FAILED, "the device fails at run time, as its profile says"};
+  }
   std::vector<Tensor*> inputs, outputs;
   std::vector<OwnedTensor> results;
   results.reserve(operation.outputs.size());
@@ -64,6 +72,11 @@ Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_
   }
   operation.spec->execute(call);
   call.Finish();
+  if (QuirksOf(device).wrong.count(operation.spec->name) != 0) {
+    for (OwnedTensor& result : results) {
+      std::fill_n(result.tensor.data, result.tensor.size_bytes(), uint8_t{0});
+    }
+  }
   Cost& cost = costs_[device];
   cost.operations += 1;
   cost.macs += call.macs();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model.h"
+#include "profile.h"
 
 namespace nnsim {
 
@@ -42,11 +43,14 @@ struct Cost {
 
 class Interpreter {
  public:
-  // `placement`: for each operation of the outermost model the index of a device; costs are
-  // counted by that index. Both pointers outlive the interpreter.
+  // `placement`: for each operation of the outermost model the index into `devices`; costs are
+  // counted by that index. The pointers outlive the interpreter.
   Interpreter(std::shared_ptr<BufferPool> pool, const std::vector<size_t>* placement,
-              Clock::duration loop_timeout)
-      : pool_(std::move(pool)), placement_(placement), loop_timeout_(loop_timeout) {}
+              const std::vector<const DeviceSpec*>* devices, Clock::duration loop_timeout)
+      : pool_(std::move(pool)),
+        placement_(placement),
+        devices_(devices),
+        loop_timeout_(loop_timeout) {}
 
   // `inputs` have their data; `outputs` are filled in the model's order.
   Status Run(const Model& model, const std::vector<Tensor>& inputs,
@@ -58,6 +62,7 @@ class Interpreter {
   struct Frame;
 
   Status RunOperation(const Operation& operation, Frame* frame, size_t device);
+  const Quirks& QuirksOf(size_t device) const;
   Status RunIf(const Operation& operation, Frame* frame);
   Status RunWhile(const Operation& operation, Frame* frame);
   Status StoreResults(const Operation& operation, std::vector<OwnedTensor> results, Frame* frame);
@@ -65,6 +70,7 @@ class Interpreter {
 
   std::shared_ptr<BufferPool> pool_;
   const std::vector<size_t>* placement_;
+  const std::vector<const DeviceSpec*>* devices_;
   Clock::duration loop_timeout_;
   std::map<size_t, Cost> costs_;
   int depth_ = 0;

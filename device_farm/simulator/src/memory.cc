@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace nnsim {
 
 Status Mapping::Create(int fd, int protect, size_t offset, size_t size,
@@ -19,6 +21,27 @@ Status Mapping::Create(int fd, int protect, size_t offset, size_t size,
   return Ok();
 }
 
-Mapping::~Mapping() { munmap(base_, size_ + skip_); }
+Status Mapping::Allocate(const Tensor& tensor, std::vector<MemoryRole> roles,
+                         std::shared_ptr<Mapping>* mapping) {
+  if (!tensor.fully_known()) {
+    return {ANEURALNETWORKS_OP_FAILED, "the shape is not known: its devices cannot allocate it"};
+  }
+  const size_t size = tensor.size_bytes();
+  // An empty tensor still needs an address.
+  const size_t mapped = std::max<size_t>(size, 1);
+  void* base =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) return {ANEURALNETWORKS_OUT_OF_MEMORY, "mmap failed"};
+  mapping->reset(new Mapping(static_cast<uint8_t*>(base), 0, size));
+  (*mapping)->roles_ = std::move(roles);
+  (*mapping)->dims_ = tensor.dims;
+  return Ok();
+}
+
+bool Mapping::Allows(const MemoryRole& role) const {
+  return std::find(roles_.begin(), roles_.end(), role) != roles_.end();
+}
+
+Mapping::~Mapping() { munmap(base_, std::max<size_t>(size_ + skip_, 1)); }
 
 }  // namespace nnsim

@@ -107,6 +107,7 @@ Status Model::SetValue(int32_t index, const void* buffer, size_t length) {
 
 Status Model::SetValueFromMapping(int32_t index, std::shared_ptr<Mapping> mapping, size_t offset,
                                   size_t length) {
+  NNSIM_REQUIRE(!mapping->opaque(), "a memory made from a descriptor holds no constant");
   NNSIM_RETURN_IF_ERROR(CheckSettable(index, length));
   NNSIM_REQUIRE(mapping->Contains(offset, length), "the value lies outside of the memory");
   Operand& operand = operands_[static_cast<size_t>(index)];

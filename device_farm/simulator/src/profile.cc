@@ -47,32 +47,77 @@ bool ParseDevice(const Words& words, Profile* profile) {
   return true;
 }
 
-bool ParseDeny(const Words& words, Profile* profile) {
-  if (words.size() != 3) return false;
+DeviceSpec* FindDevice(const std::string& name, Profile* profile) {
   for (DeviceSpec& device : profile->devices) {
-    if (device.name == words[1]) {
-      device.denied.insert(words[2]);
-      return true;
-    }
+    if (device.name == name) return &device;
   }
-  return false;
+  return nullptr;
+}
+
+bool ParseNumber(const std::string& word, double* number) {
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (*end != '\0' || !(value >= 0) || value > 1e12) return false;
+  *number = value;
+  return true;
+}
+
+bool ParseCount(const std::string& word, int64_t* count) {
+  double number = 0;
+  if (!ParseNumber(word, &number) || number < 1) return false;
+  *count = static_cast<int64_t>(number);
+  return static_cast<double>(*count) == number;
+}
+
+bool ParseDeny(const Words& words, Profile* profile) {
+  DeviceSpec* device = words.size() == 3 ? FindDevice(words[1], profile) : nullptr;
+  if (device == nullptr) return false;
+  (words[0] == "deny" ? device->denied : device->denied_types).insert(words[2]);
+  return true;
+}
+
+bool ParseMaxRank(const Words& words, Profile* profile) {
+  DeviceSpec* device = words.size() == 3 ? FindDevice(words[1], profile) : nullptr;
+  int64_t rank = 0;
+  if (device == nullptr || !ParseCount(words[2], &rank) || rank > UINT32_MAX) return false;
+  device->max_rank = static_cast<uint32_t>(rank);
+  return true;
+}
+
+bool ParseQuirk(const Words& words, Profile* profile) {
+  DeviceSpec* device = words.size() == 4 ? FindDevice(words[1], profile) : nullptr;
+  if (device == nullptr) return false;
+  Quirks& quirks = device->quirks;
+  const std::string &kind = words[2], &value = words[3];
+  if (kind == "fail" || kind == "wrong") {
+    return (kind == "fail" ? quirks.fail : quirks.wrong).insert(value).second;
+  }
+  if (kind == "crash_at_run") return ParseCount(value, &quirks.crash_at_run);
+  if (kind == "hang_at_run") return ParseCount(value, &quirks.hang_at_run);
+  if (kind == "out_of_memory_at_run") return ParseCount(value, &quirks.out_of_memory_at_run);
+  if (kind == "first_run_us") return ParseNumber(value, &quirks.first_run_us);
+  quirks.ignore_cache = kind == "ignore_cache" && value == "1";
+  return quirks.ignore_cache;
+}
+
+// One of several numbers, by its name.
+bool ParseField(const Words& words, const std::map<std::string, double*>& fields) {
+  const auto field = words.size() == 3 ? fields.find(words[1]) : fields.end();
+  return field != fields.end() && ParseNumber(words[2], field->second);
 }
 
 bool ParseLatency(const Words& words, Profile* profile) {
   LatencyModel& latency = profile->latency;
-  const std::map<std::string, double*> fields = {
-      {"per_execution_us", &latency.per_execution_us},
-      {"per_operation_us", &latency.per_operation_us},
-      {"macs_per_us", &latency.macs_per_us},
-      {"bytes_per_us", &latency.bytes_per_us},
-  };
-  const auto field = words.size() == 3 ? fields.find(words[1]) : fields.end();
-  if (field == fields.end()) return false;
-  char* end = nullptr;
-  const double value = std::strtod(words[2].c_str(), &end);
-  if (*end != '\0' || !(value >= 0) || value > 1e12) return false;
-  *field->second = value;
-  return true;
+  return ParseField(words, {{"per_execution_us", &latency.per_execution_us},
+                            {"per_operation_us", &latency.per_operation_us},
+                            {"macs_per_us", &latency.macs_per_us},
+                            {"bytes_per_us", &latency.bytes_per_us},
+                            {"compile_per_operation_us", &latency.compile_per_operation_us}});
+}
+
+bool ParseThermal(const Words& words, Profile* profile) {
+  return ParseField(words, {{"throttle_after_us", &profile->thermal.throttle_after_us},
+                            {"slowdown", &profile->thermal.slowdown}});
 }
 
 bool ParseStatement(const Words& words, Profile* profile) {
@@ -80,8 +125,11 @@ bool ParseStatement(const Words& words, Profile* profile) {
     return words.size() == 2 && ParseLevel(words[1], &profile->feature_level);
   }
   if (words[0] == "device") return ParseDevice(words, profile);
-  if (words[0] == "deny") return ParseDeny(words, profile);
+  if (words[0] == "deny" || words[0] == "deny_type") return ParseDeny(words, profile);
+  if (words[0] == "max_rank") return ParseMaxRank(words, profile);
+  if (words[0] == "quirk") return ParseQuirk(words, profile);
   if (words[0] == "latency") return ParseLatency(words, profile);
+  if (words[0] == "thermal") return ParseThermal(words, profile);
   return false;
 }
 

@@ -6,8 +6,9 @@
 //   FAULT_AFTER=<n>                  the fault begins after n good calls of that function
 //   FAULT_LEVEL=<code>               what getRuntimeFeatureLevel says (default 31)
 //   FAULT_FILE_MEMORY                compiling a model with constants in a file's memory fails
-//   FAULT_LOG=<file>                 every call's name, a line each
+//   FAULT_LOG=<file>                 every call's name, a line each; settings with their value
 // Compile with -DSYMBOLS=<level> to leave out the entry points of later levels.
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,6 +66,15 @@ static int fault(const char* name) {
   if (leave) exit(1);
   while (hang) pause();
   return atoi(strchr(getenv("FAULT_FAIL"), '=') + 1);
+}
+
+// What a setting was given, e.g. `priority=90`.
+static void note(const char* name, int64_t value) {
+  const char* log = getenv("FAULT_LOG");
+  if (log == NULL) return;
+  FILE* file = fopen(log, "a");
+  fprintf(file, "%s=%" PRId64 "\n", name, value);
+  fclose(file);
 }
 
 #define FAULT() do { int result = fault(__func__); if (result != 0) return result; } while (0)
@@ -140,7 +150,8 @@ void ANeuralNetworksCompilation_free(Compilation* compilation) { fault(__func__)
 int ANeuralNetworksCompilation_setPreference(Compilation* compilation, int32_t preference) {
   FAULT();
   (void)compilation;
-  return preference == 1 ? 0 : 4;
+  note("preference", preference);
+  return preference >= 0 && preference <= 2 ? 0 : 4;
 }
 int ANeuralNetworksCompilation_finish(Compilation* compilation) {
   FAULT();
@@ -216,7 +227,8 @@ void ANeuralNetworksEvent_free(Thing* event) { fault(__func__); free(event); }
 #if SYMBOLS >= 2
 int ANeuralNetworksModel_relaxComputationFloat32toFloat16(Model* model, bool allow) {
   FAULT();
-  (void)model; (void)allow;
+  (void)model;
+  note("relaxed", allow);
   return 0;
 }
 #endif
@@ -269,6 +281,25 @@ int ANeuralNetworksModel_getExtensionOperationType(Model* model, const char* nam
   *code = type;  // the extension's operation 0 is ADD as well
   return 0;
 }
+int ANeuralNetworksModel_setOperandExtensionData(Model* model, int32_t index, const void* data, size_t size) {
+  FAULT();
+  (void)model; (void)data;
+  note("extension_data_of", index);
+  note("extension_data_size", (int64_t)size);
+  return 0;
+}
+int ANeuralNetworksCompilation_setCaching(Compilation* compilation, const char* folder, const uint8_t* token) {
+  FAULT();
+  (void)compilation;
+  const char* log = getenv("FAULT_LOG");
+  if (log == NULL) return 0;
+  FILE* file = fopen(log, "a");
+  fprintf(file, "cache=%s token=", folder);
+  for (int i = 0; i < 32; ++i) fprintf(file, "%02x", token[i]);
+  fprintf(file, "\n");
+  fclose(file);
+  return 0;
+}
 int ANeuralNetworksModel_getSupportedOperationsForDevices(const Model* model, const Thing* const* chosen,
                                                           uint32_t count, bool* supported) {
   FAULT();
@@ -301,7 +332,20 @@ int ANeuralNetworksExecution_burstCompute(Execution* execution, Thing* burst) {
 #if SYMBOLS >= 4
 int ANeuralNetworksExecution_setTimeout(Execution* execution, uint64_t nanoseconds) {
   FAULT();
-  (void)execution; (void)nanoseconds;
+  (void)execution;
+  note("execute_timeout", (int64_t)nanoseconds);
+  return 0;
+}
+int ANeuralNetworksCompilation_setTimeout(Compilation* compilation, uint64_t nanoseconds) {
+  FAULT();
+  (void)compilation;
+  note("compile_timeout", (int64_t)nanoseconds);
+  return 0;
+}
+int ANeuralNetworksCompilation_setPriority(Compilation* compilation, int priority) {
+  FAULT();
+  (void)compilation;
+  note("priority", priority);
   return 0;
 }
 #endif

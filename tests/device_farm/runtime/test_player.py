@@ -187,6 +187,7 @@ BAD_DOCUMENTS: list[tuple[Change, str]] = [
     (put("outputs", []), "no outputs"),
     (put("outputs", [4]), "is a constant"),
     (put("operands", 0, "extension", ""), "name is empty"),
+    (put("operands", 0, "extension_data", "AAAA"), "only an extension's type"),
     (put("operands", 0, "extension", 5), "a string is expected"),
 ]
 

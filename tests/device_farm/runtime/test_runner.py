@@ -150,7 +150,7 @@ def test_a_device_can_be_chosen(run: Any, package: Any) -> None:
     assert chosen.one("subgraph")["devices"] == ["nnapi-reference"]
     absent = run("--package", package.folder, "--device", "gpu0", "--mode", "nnapi")
     assert absent.exit_code == 6
-    assert "no NNAPI device is called gpu0" in absent.one("error")["detail"]
+    assert "no NNAPI device is gpu0" in absent.one("error")["detail"]
 
 
 def test_probe(run: Any) -> None:

@@ -112,6 +112,13 @@ def network(make_package: Any, parameters: dict[str, np.ndarray[Any, Any]]) -> P
     return folder
 
 
+SETTINGS = (
+    *("--preference", "sustained-speed", "--priority", "high", "--compute", "async"),
+    *("--compile-timeout-ms", "60000", "--execute-timeout-ms", "60000"),
+)
+
+
+@pytest.mark.parametrize("settings", [(), SETTINGS], ids=["plain", "settings"])
 @pytest.mark.parametrize("level", [1, 2, 3, 4, 5, 8])
 def test_a_network_is_right_at_every_level(
     run: Any,
@@ -120,6 +127,7 @@ def test_a_network_is_right_at_every_level(
     parameters: dict[str, np.ndarray[Any, Any]],
     tmp_path: Path,
     level: int,
+    settings: tuple[str, ...],
 ) -> None:
     profile = tmp_path / "profile"
     profile.write_text(f"feature_level {level}\ndevice sim-npu accelerator 1.0 {level}\n")
@@ -128,6 +136,8 @@ def test_a_network_is_right_at_every_level(
     result = run(
         *("--package", network, "--nnapi-library", simulator_library, "--mode", "nnapi"),
         *("--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors"),
+        *settings,
+        *("--cache-dir", tmp_path) if settings else (),
         NNFARM_SIM_PROFILE=str(profile),
     )
     assert result.exit_code == 0, json.dumps(result.events) + result.log

@@ -25,7 +25,7 @@ def test_shipped_profiles_are_valid_and_named_as_their_files(name: str) -> None:
 
 def test_the_shipped_levels() -> None:
     levels = {find_profile(name).feature_level for name in profile_names()}
-    assert {0, 1, 2, 3, 4, 7, 8} <= levels
+    assert levels == set(range(9))
 
 
 def test_renders_the_simulators_file(tmp_path: Path) -> None:
@@ -43,6 +43,7 @@ def test_renders_the_simulators_file(tmp_path: Path) -> None:
         "latency per_operation_us 4\n"
         "latency macs_per_us 200000\n"
         "latency bytes_per_us 8000\n"
+        "latency compile_per_operation_us 0\n"
     )
 
 
@@ -79,3 +80,23 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"gone\.toml: cannot be read"):
         find_profile(str(tmp_path / "gone.toml"))
+
+
+def test_limits_quirks_and_heat_reach_the_simulator(tmp_path: Path) -> None:
+    text = LEVEL4.replace(
+        "feature_level = 4\n\n[latency]",
+        'feature_level = 4\ndeny_types = ["TENSOR_FLOAT16"]\nmax_rank = 3\n'
+        'quirks = { fail_operations = ["SOFTMAX"], crash_at_run = 2, ignore_cache = true }\n'
+        "[thermal]\nthrottle_after_us = 10000000\nslowdown = 1.5\n\n[latency]",
+    )
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    lines = load_profile(path).render().splitlines()
+    assert lines[2:7] == [
+        "deny_type sim-npu TENSOR_FLOAT16",
+        "max_rank sim-npu 3",
+        "quirk sim-npu fail SOFTMAX",
+        "quirk sim-npu crash_at_run 2",
+        "quirk sim-npu ignore_cache 1",
+    ]
+    assert lines[-2:] == ["thermal throttle_after_us 10000000", "thermal slowdown 1.5"]
