@@ -156,6 +156,12 @@ test: ## Everything that must hold before a merge: linters, types, all tests
 	@$(MAKE) lint
 	@$(PY) -m pytest
 
+.PHONY: properties
+properties: ## Drawn models against ONNX Runtime, the long run: 10,000 operations (not part of the tests)
+	@$(MAKE) setup-dev
+	@$(MAKE) -j4 native
+	@NNFARM_DRAWN_SITES=10000 NNFARM_DRAWN_GRAPHS=500 $(PY) -m pytest --timeout 0 tests/workers/properties
+
 .PHONY: lint
 lint: setup-dev ## Linters, formatter, types, import rules
 	@$(PY) -m ruff check .

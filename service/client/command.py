@@ -16,7 +16,12 @@ from service.client.compiling import CompileCommand, show_results
 from service.client.http import Client
 from service.client.messages import CompilationId, RunOn
 from service.client.results import EXIT_CODE_HELP, ExitCode, Thresholds, exit_code_of
-from service.client.tables import device_table, model_table, operation_table
+from service.client.tables import (
+    coverage_table,
+    device_table,
+    model_table,
+    operation_table,
+)
 from service.client.terminal import Terminal
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import CompileOptions, Precision
@@ -165,7 +170,8 @@ def show(
             raise typer.Exit(show_results(client, session.terminal, compilation, None))
         reports = [client.explanation(client.artifact(ref.id)) for ref in compilation.artifacts]
         content = {"reports": [report.model_dump(mode="json") for report in reports]}
-        session.terminal.show(content, *map(operation_table, reports))
+        coverage = [coverage_table(report) for report in reports[:1]]
+        session.terminal.show(content, *map(operation_table, reports), *coverage)
 
 
 @app.command()

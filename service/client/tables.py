@@ -77,6 +77,35 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes / 1_000_000:.1f} MB"
 
 
+def count_text(count: int) -> str:
+    """A count in thousands or millions."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return str(count)
+
+
+def coverage_table(explanation: Explanation) -> Table:
+    """One line a feature level: what it offloads, or would if it had been asked for."""
+    report = explanation.report
+    table = Table(title="the same model at every feature level", title_justify="left")
+    for name in ("level", "operations", "subgraphs", "MACs", "bytes moved"):
+        table.add_column(name)
+    for level in report.what_if:
+        table.add_row(
+            str(level.feature_level),
+            f"{level.offloaded_count}/{report.operation_count}",
+            str(level.subgraph_count),
+            _part(level.offloaded_macs, report.macs),
+            _part(level.offloaded_bytes, report.size_bytes),
+        )
+    return table
+
+
+def _part(some: int, whole: int) -> str:
+    return _share(some / whole) if whole else _NONE
+
+
 def operation_table(explanation: Explanation) -> Table:
     """One line an operation of the model: where it runs, and why not on NNAPI."""
     artifact, report = explanation.artifact, explanation.report
@@ -85,7 +114,7 @@ def operation_table(explanation: Explanation) -> Table:
         f"{report.offloaded_count} of {report.operation_count} operations offloaded",
         title_justify="left",
     )
-    for name in ("operation", "type", "runs on", "NNAPI operations", "reason"):
+    for name in ("operation", "type", "runs on", "MACs", "NNAPI operations", "reason"):
         table.add_column(name, overflow="fold")
     for operation in report.operations:
         where = operation.placement.value
@@ -96,6 +125,7 @@ def operation_table(explanation: Explanation) -> Table:
             operation.name,
             operation.op_type,
             where,
+            count_text(operation.macs) if operation.macs else "",
             ", ".join(operation.nnapi_operations) or _NONE,
             f"{reason.sentence} ({reason.code})" if reason else "",
         )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from service.contracts.artifacts import (
     ExplanationReport,
+    LevelCoverage,
     OperationPlacement,
     OperationReport,
     Rejection,
@@ -70,7 +71,21 @@ GRAPH: tuple[Node, ...] = (
 
 
 def explain(level: int) -> ExplanationReport:
-    """The report of the fixture's graph at one feature level."""
+    """The report of the fixture's graph at one feature level, with what the others would do."""
+    what_if = tuple(
+        LevelCoverage(
+            feature_level=other,
+            offloaded_count=report.offloaded_count,
+            subgraph_count=report.subgraph_count,
+            offloaded_macs=3 * other,
+            offloaded_bytes=0,
+        )
+        for other, report in ((n, _explain(n)) for n in range(1, 9))
+    )
+    return _explain(level).model_copy(update={"what_if": what_if, "macs": 24})
+
+
+def _explain(level: int) -> ExplanationReport:
     operations: list[OperationReport] = []
     subgraph, inside = -1, False
     for node in GRAPH:

@@ -25,6 +25,16 @@ def test_levels_stand_side_by_side(open_page: Callable[..., Page]) -> None:
     expect(matrix.get_by_text("\u22121.6 pp").first).to_be_visible()
 
 
+def test_every_level_is_shown_compiled_or_not(open_page: Callable[..., Page]) -> None:
+    table = (
+        open_page(DONE).get_by_role("region", name="What every feature level").get_by_role("table")
+    )
+    expect(table.get_by_role("row")).to_have_count(9)
+    level5 = table.get_by_role("row", name="5 (Android 12)").get_by_role("cell")
+    expect(level5).to_have_text(["43/47", "62.5 %", "4", "no"])
+    expect(table.get_by_role("row", name="4 (Android 11)")).to_contain_text("yes")
+
+
 def test_every_latency_of_a_virtual_phone_says_simulated(open_page: Callable[..., Page]) -> None:
     page = open_page(DONE)
     for region in ("Levels side by side", "Runs"):

@@ -17,6 +17,7 @@ from workers.frontends import (
     onnx_converters_movement,
     onnx_converters_quantized,
     onnx_converters_recurrent,
+    onnx_converters_resize,
     onnx_converters_window,
 )
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
@@ -115,6 +116,7 @@ CONVERTERS: dict[str, Converter] = {
     **onnx_converters_movement.CONVERTERS,
     **onnx_converters_quantized.CONVERTERS,
     **onnx_converters_recurrent.CONVERTERS,
+    **onnx_converters_resize.CONVERTERS,
     **onnx_converters_window.CONVERTERS,
     "Cast": _cast,
     "Celu": _celu,

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand, text
+from workers.frontends.onnx_operands import (
+    Converter,
+    Inputs,
+    Scope,
+    constant,
+    operand,
+    real_constant,
+    text,
+)
 from workers.graph.graph import dtype_of, static_shape
 
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
@@ -18,7 +26,7 @@ _PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate",
 def _pad(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     pads, shape = constant(inputs, 1), static_shape(inputs[0])
     mode = _PAD_MODES.get(text(attrs, "mode", "constant"))
-    fill = constant(inputs, 2)
+    fill = real_constant(inputs, 2)
     if mode is None or pads is None or shape is None:
         return None
     if operand(inputs, 2) is not None and fill is None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from workers.graph.graph import constant_value
+from workers.graph.quantization import DEQUANTIZE, quantization_of
 
 Inputs = Sequence[relax.Expr | None]
 """A node's inputs; None is an optional one left out."""
@@ -41,6 +42,18 @@ def constant(inputs: Inputs, index: int) -> NDArray[Any] | None:
     """The numbers of a constant input, None where there are none."""
     expr = operand(inputs, index)
     return constant_value(expr) if expr is not None else None
+
+
+def real_constant(inputs: Inputs, index: int) -> NDArray[Any] | None:
+    """The numbers of a constant input, quantized or not, None where there are none."""
+    expr, builder = operand(inputs, index), relax.BlockBuilder.current()
+    value = expr
+    if isinstance(expr, relax.Var) and builder is not None:
+        value = builder.lookup_binding(expr)
+    if isinstance(value, relax.Call) and getattr(value.op, "name", "") == DEQUANTIZE:
+        array, numbers = constant_value(value.args[0]), quantization_of(value)
+        return None if array is None or numbers is None else numbers.dequantize(array)
+    return constant(inputs, index)
 
 
 def text(attrs: dict[str, Any], name: str, default: str) -> str:

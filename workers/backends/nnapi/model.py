@@ -43,6 +43,15 @@ TENSOR_TYPES: dict[str, OperandType] = {
 """Operand types of graph tensors; 8-bit integers always stand for quantized numbers."""
 
 
+_ELEMENT_NAMES = {
+    OperandType.TENSOR_FLOAT32: "float32",
+    OperandType.TENSOR_FLOAT16: "float16",
+    OperandType.TENSOR_QUANT8_ASYMM: "quant8_asymm",
+    OperandType.TENSOR_QUANT8_ASYMM_SIGNED: "quant8_asymm_signed",
+}
+"""Names in opset.toml of the types that tell an operand from an index or a shape (int32)."""
+
+
 class Activation(IntEnum):
     """FuseCode of NeuralNetworksTypes.h."""
 
@@ -269,7 +278,9 @@ class ModelBuilder:
             raise ValueError(f"{name} has no role {', '.join(roles)} in this position")
         outputs = output if isinstance(output, tuple) else (output,)
         self.model.operations.append(Operation(spec.code, name, tuple(inputs), outputs))
-        self.model.level = max(self.model.level, spec.level, level)
+        elements = {_ELEMENT_NAMES.get(self.model.operands[i].type, "") for i in inputs}
+        by_type = [spec.types[name] for name in elements if name in spec.types]
+        self.model.level = max(self.model.level, spec.level, level, *by_type)
 
     def reshape(self, source: int, shape: Sequence[int], output: int | None = None) -> int:
         """Append a RESHAPE; gives the operand of the result."""

@@ -82,7 +82,8 @@ class SiteFinder:
         self._level = feature_level
         self._numbers = numbers
         self._taken = taken
-        self._variables = {b.value: b.var for b in graph.bindings if b.call is not None}
+        # Items of tuples, too: the matcher looks through variables, and operands have names.
+        self._variables = {b.value: b.var for b in graph.bindings if not b.is_returned_only}
         self._bindings = {b.var: b for b in graph.bindings}
         self._refused_as_integers: dict[relax.Var, Rejection] = {}
         self._returned = {out for out in graph.outputs if isinstance(out, relax.Var)}

@@ -6,6 +6,7 @@ import { ProblemNotice } from "../../ui/ProblemNotice";
 import { Loading, Section } from "../../ui/Section";
 import { useTitle } from "../../ui/useTitle";
 import { CompilationHeader } from "./CompilationHeader";
+import { CoverageTable } from "./CoverageTable";
 import { LevelMatrix } from "./LevelMatrix";
 import { OperationTable } from "./OperationTable";
 import { useLiveProgress } from "./progress";
@@ -47,6 +48,7 @@ function Results({ compilation, runs }: ResultsProps) {
     <>
       <LevelMatrix artifacts={compilation.artifacts} runs={runs} />
       <OperationTable artifacts={compilation.artifacts} />
+      <CoverageTable artifacts={compilation.artifacts} />
       <Section title="Runs" note={runs.length > 0 && `${runs.length} runs`}>
         <RunTable artifacts={compilation.artifacts} runs={runs} />
       </Section>

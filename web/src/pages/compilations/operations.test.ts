@@ -3,6 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { ExplanationReport, OperationReport } from "../../api/queries";
 import { filterRows, mergeReports, reasonsOf } from "./operations";
 
+/** Costs play no part here. */
+const FREE = { macs: 0, size_bytes: 0 };
+
 function onNnapi(name: string, nnapi: string): OperationReport {
   return {
     name,
@@ -11,6 +14,7 @@ function onNnapi(name: string, nnapi: string): OperationReport {
     subgraph: 0,
     nnapi_operations: [nnapi],
     rejection: null,
+    ...FREE,
   };
 }
 
@@ -22,6 +26,7 @@ function onCpu(name: string, code: string, sentence: string, level: number | nul
     subgraph: null,
     nnapi_operations: [],
     rejection: { code, sentence, needed_level: level },
+    ...FREE,
   };
 }
 
@@ -32,6 +37,10 @@ function report(level: number, operations: OperationReport[]): ExplanationReport
     offloaded_count: 0,
     operation_count: operations.length,
     subgraph_count: 1,
+    ...FREE,
+    offloaded_macs: 0,
+    offloaded_bytes: 0,
+    what_if: [],
   };
 }
 

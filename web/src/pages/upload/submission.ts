@@ -34,7 +34,13 @@ export async function submit(wanted: Submission, onStep: (step: Step) => void): 
     levels: wanted.levels,
     abis: wanted.abis,
     ...dataset,
-    options: { exclude_ops: wanted.excludeOps },
+    options: {
+      exclude_ops: wanted.excludeOps,
+      exclude_nodes: [],
+      only_nodes: [],
+      min_subgraph_ops: 1,
+      precision: "float32" as const,
+    },
     run_on: wanted.runOn,
   };
   return (await unwrap(client.POST("/v1/compilations", { body }))).id;

@@ -42,7 +42,7 @@ class Arg(Operation):
         source = builder.operand(site["data"])
         builder.add(self.name, result, input=source, axis=builder.int32(axis))
         if result != output:
-            builder.reshape(result, site.output_shape, output)
+            builder.add("EXPAND_DIMS", output, input=result, axis=builder.int32(axis))
 
 
 OPERATIONS = (Arg("ARGMAX", "relax.argmax"), Arg("ARGMIN", "relax.argmin"))
