@@ -85,6 +85,7 @@ def test_nothing_is_wider_than_a_phone(
 
 def test_keyboard_reaches_the_content_first(open_page: Callable[..., Page]) -> None:
     page = open_page("/")
+    expect(page.get_by_role("main")).to_be_visible()  # before, there is nothing to reach
     page.keyboard.press("Tab")
     skip = page.get_by_role("link", name="Skip to the content")
     expect(skip).to_be_focused()

@@ -40,7 +40,14 @@ def test_model_and_dataset_start_a_compilation(
         "levels": [1, 2, 4],
         "abis": ["arm64-v8a", "x86_64"],
         "dataset_id": "dat_1",
-        "options": {"exclude_ops": ["Softmax", "Erf"], "input_shapes": {}},
+        "options": {
+            "exclude_ops": ["Softmax", "Erf"],
+            "exclude_nodes": [],
+            "only_nodes": [],
+            "min_subgraph_ops": 1,
+            "precision": "float32",
+            "input_shapes": {},
+        },
         "run_on": "any",
     }
 

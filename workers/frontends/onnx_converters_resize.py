@@ -1,9 +1,9 @@
 """ONNX Resize by scales that leave a rest, and to one row or column between corners.
 
 TVM resizes to sizes, and maps coordinates by their quotient; ONNX maps by the scale that was given.
-Where a size times its scale is no integer the two differ, and a single element between corners makes
-TVM divide by zero. There the result is composed from what the specification says: rows and columns
-picked (nearest), or two of each mixed (linear).
+Where a size times its scale is no integer the two differ, and a single element between corners
+makes TVM divide by zero. There the result is composed from what the specification says: rows and
+columns picked (nearest), or two of each mixed (linear).
 """
 
 from __future__ import annotations
