@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +11,12 @@ import pytest
 
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL
 from tests.workers.backends.nnapi.composed_cases import COMPOSED
+from tests.workers.backends.nnapi.playing import answers, play, write_subgraph
 from workers.backends.nnapi.backend import NnapiBackend
 from workers.frontends.onnx import import_onnx
-from workers.graph.graph import Graph, dtype_of, static_shape
+from workers.graph.graph import Graph
 from workers.pipeline.stages.ingest import normalise
 from workers.pipeline.stages.partition import partition
-
-REPOSITORY = Path(__file__).parents[4]
 
 
 def _graph(name: str, folder: Path) -> Graph:
@@ -58,34 +54,13 @@ def played(
 ) -> Path:
     """Answers of the simulator to all cases at their least levels, by one child process."""
     folder = tmp_path_factory.mktemp("composed")
-    (folder / "player.txt").write_text(str(player_library))
     for name, (level, build) in COMPOSED.items():
         backend = NnapiBackend()
         split = partition(_graph(name, folder), backend, level)
         encoding = backend.encode(split.regions, level)
-        (folder / f"{name}.json").write_bytes(encoding.regions[0].module_bytes)
-        (folder / f"{name}.weights").write_bytes(encoding.weights)
-        region, inputs = split.regions[0], _inputs(build())
-        arrays = {f"i{k}": _border(split.graph, v, inputs) for k, v in enumerate(region.inputs)}
-        for k, var in enumerate(region.outputs):
-            arrays[f"o{k}"] = np.zeros(static_shape(var) or (), dtype_of(var))
-        np.savez(folder / f"{name}.npz", **arrays)
-    result = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("play.py")), str(folder)],
-        env=os.environ | {"LD_LIBRARY_PATH": str(simulator_dir)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,  # the assertion shows the child's own words
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+        write_subgraph(folder, name, encoding, split.regions[0], _inputs(build()))
+    play(folder, player_library, simulator_dir)
     return folder
-
-
-def _border(graph: Graph, var: object, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    assert var in graph.inputs
-    return inputs[var.name]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", COMPOSED)
@@ -93,9 +68,6 @@ def test_simulator_agrees_with_onnx_runtime(name: str, played: Path) -> None:
     model = COMPOSED[name][1]()
     session = onnxruntime.InferenceSession(model.SerializeToString())
     (expected,) = session.run(None, _inputs(model))
-    error = played / f"{name}.error"
-    assert not error.exists(), error.read_text()
-    with np.load(played / f"{name}.out.npz") as arrays:
-        (got,) = [arrays[k] for k in arrays.files]
+    (got,) = answers(played, name)
     assert got.shape == expected.shape
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)

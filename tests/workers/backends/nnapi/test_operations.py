@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +12,14 @@ import pytest
 
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL
 from tests.workers.backends.nnapi.cases import CASES, NEVER, Case
+from tests.workers.backends.nnapi.playing import answers, play, write_subgraph
 from workers.backends.nnapi.backend import NnapiBackend
 from workers.frontends.onnx import import_onnx
-from workers.graph.graph import Graph, dtype_of, static_shape
+from workers.graph.graph import Graph
 from workers.pipeline.stages.ingest import normalise
 from workers.pipeline.stages.partition import partition
 
 GOLDEN = Path(__file__).parent / "golden" / "operations.json"
-REPOSITORY = Path(__file__).parents[4]
 OFFLOADED = tuple(case for case in CASES if case.level != NEVER)
 
 
@@ -79,30 +76,12 @@ def played(
 ) -> Path:
     """Answers of the simulator to all cases, by one child process."""
     folder = tmp_path_factory.mktemp("played")
-    (folder / "player.txt").write_text(str(player_library))
     for case in OFFLOADED:
         backend = NnapiBackend()
-        graph = _graph(case, folder)
-        split = partition(graph, backend, case.level)
+        split = partition(_graph(case, folder), backend, case.level)
         encoding = backend.encode(split.regions, case.level)
-        (folder / f"{case.name}.json").write_bytes(encoding.regions[0].module_bytes)
-        (folder / f"{case.name}.weights").write_bytes(encoding.weights)
-        region = split.regions[0]
-        inputs = _inputs(case)
-        arrays = {f"i{k}": inputs[var.name] for k, var in enumerate(region.inputs)}
-        for k, var in enumerate(region.outputs):
-            arrays[f"o{k}"] = np.zeros(static_shape(var) or (), dtype_of(var))
-        np.savez(folder / f"{case.name}.npz", **arrays)
-    result = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("play.py")), str(folder)],
-        env=os.environ | {"LD_LIBRARY_PATH": str(simulator_dir)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,  # the assertion shows the child's own words
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+        write_subgraph(folder, case.name, encoding, split.regions[0], _inputs(case))
+    play(folder, player_library, simulator_dir)
     return folder
 
 
@@ -120,10 +99,7 @@ def _inputs(case: Case) -> dict[str, np.ndarray]:
 def test_simulator_agrees_with_onnx_runtime(case: Case, played: Path) -> None:
     session = onnxruntime.InferenceSession(case.model.SerializeToString())
     expected = session.run(None, _inputs(case))
-    error = played / f"{case.name}.error"
-    assert not error.exists(), error.read_text()
-    with np.load(played / f"{case.name}.out.npz") as arrays:
-        got = [arrays[k] for k in arrays.files]
+    got = answers(played, case.name)
     assert len(got) == len(expected)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +11,17 @@ import onnxruntime
 import pytest
 from tvm import relax
 
+from tests.workers.backends.nnapi.playing import answers, play, write_subgraph
 from tests.workers.backends.nnapi.quantized_models import float_models, inputs_of, quantized
 from workers.backends.base import Encoding
 from workers.backends.nnapi.backend import NnapiBackend
 from workers.backends.nnapi.quantized import quantizations
 from workers.frontends.onnx import import_onnx
-from workers.graph.graph import Graph, dtype_of, static_shape
+from workers.graph.graph import Graph
 from workers.graph.quantization import quantization_of
 from workers.pipeline.stages.ingest import normalise
 from workers.pipeline.stages.partition import Partition, partition
 
-REPOSITORY = Path(__file__).parents[4]
 MODELS = float_models()
 KINDS = (("int8", True), ("int8", False), ("uint8", False))
 LEVELS = (2, 3, 4, 7)
@@ -103,7 +100,7 @@ def test_weights_are_signed_from_level_4_and_unsigned_before(rows: dict[str, Row
 
 
 @pytest.fixture(scope="module")
-def answers(
+def played(
     rows: dict[str, Row],
     tmp_path_factory: pytest.TempPathFactory,
     player_library: Path,
@@ -111,30 +108,13 @@ def answers(
 ) -> Path:
     """Answers of the simulator to every row that is one subgraph, by one child process."""
     folder = tmp_path_factory.mktemp("answers")
-    (folder / "player.txt").write_text(str(player_library))
     for key in WHOLE:
-        _write(rows[key], folder)
-    result = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("play.py")), str(folder)],
-        env=os.environ | {"LD_LIBRARY_PATH": str(simulator_dir)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,  # the assertion shows the child's own words
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+        row = rows[key]
+        graph, region = row.split.graph, row.split.regions[0]
+        inputs = {var.name: _value(graph, var, row.inputs) for var in region.inputs}
+        write_subgraph(folder, key, row.encoding, region, inputs)
+    play(folder, player_library, simulator_dir)
     return folder
-
-
-def _write(row: Row, folder: Path) -> None:
-    graph, region = row.split.graph, row.split.regions[0]
-    (folder / f"{row.name}.json").write_bytes(row.encoding.regions[0].module_bytes)
-    (folder / f"{row.name}.weights").write_bytes(row.encoding.weights)
-    arrays = {f"i{k}": _value(graph, var, row.inputs) for k, var in enumerate(region.inputs)}
-    for index, var in enumerate(region.outputs):
-        arrays[f"o{index}"] = np.zeros(static_shape(var) or (), dtype_of(var))
-    np.savez(folder / f"{row.name}.npz", **arrays)
 
 
 def _value(graph: Graph, var: relax.Var, inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -153,14 +133,11 @@ def _value(graph: Graph, var: relax.Var, inputs: dict[str, np.ndarray]) -> np.nd
 
 @pytest.mark.parametrize("key", WHOLE)
 def test_simulator_agrees_with_onnx_runtime_within_one_step(
-    key: str, rows: dict[str, Row], answers: Path
+    key: str, rows: dict[str, Row], played: Path
 ) -> None:
     row = rows[key]
     expected = onnxruntime.InferenceSession(row.model.SerializeToString()).run(None, row.inputs)
-    error = answers / f"{key}.error"
-    assert not error.exists(), error.read_text()
-    with np.load(answers / f"{key}.out.npz") as arrays:
-        (got,) = [arrays[k] for k in arrays.files]
+    (got,) = answers(played, key)
     (output,) = row.split.regions[0].outputs
     numbers = quantizations(row.split.graph).get(output)
     got = got if numbers is None else numbers.dequantize(got)

@@ -59,7 +59,7 @@ class Arithmetic(Operation):
 
 
 class Plain(Operation):
-    """MAXIMUM, MINIMUM, POW: two operands and nothing else."""
+    """Two operands and nothing else: extremes, powers, comparisons, logic."""
 
     def __init__(
         self,
@@ -97,4 +97,12 @@ OPERATIONS = (
     Plain("MAXIMUM", "relax.maximum", ("lhs", "rhs"), QuantizedForm()),
     Plain("MINIMUM", "relax.minimum", ("lhs", "rhs"), QuantizedForm()),
     Plain("POW", "relax.power", ("base", "exponent")),
+    Plain("EQUAL", "relax.equal", ("lhs", "rhs")),
+    Plain("NOT_EQUAL", "relax.not_equal", ("lhs", "rhs")),
+    Plain("GREATER", "relax.greater", ("lhs", "rhs")),
+    Plain("GREATER_EQUAL", "relax.greater_equal", ("lhs", "rhs")),
+    Plain("LESS", "relax.less", ("lhs", "rhs")),
+    Plain("LESS_EQUAL", "relax.less_equal", ("lhs", "rhs")),
+    Plain("LOGICAL_AND", "relax.logical_and", ("lhs", "rhs")),
+    Plain("LOGICAL_OR", "relax.logical_or", ("lhs", "rhs")),
 )

@@ -42,5 +42,6 @@ OPERATIONS = (
     Unary("ABS", "relax.abs"),
     Unary("SIN", "relax.sin"),
     Unary("NEG", "relax.negative"),
+    Unary("LOGICAL_NOT", "relax.logical_not"),
     Unary("CAST", "relax.astype"),
 )
