@@ -18,6 +18,7 @@ import uvicorn
 
 from service.app import create_app
 from service.components import Components
+from service.contracts.jobs import ModelFormat
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from service.resources.blobs import service as blob_rules
 from service.resources.models import service as model_rules
@@ -74,7 +75,8 @@ class Farm:
             self.components.blobs.put(staged)
         with self.components.database.writing() as session:
             blob_rules.record(session, staged)
-            return model_rules.add_model(session, staged, "digits", SIGNATURE)[0].id
+            kept = model_rules.add_model(session, staged, "digits", ModelFormat.ONNX, SIGNATURE)
+            return kept[0].id
 
     def compile(self, **request: Any) -> dict[str, Any]:
         """Ask for a compilation; by default of the seeded model, never asked for before."""
