@@ -92,6 +92,10 @@ def compile_model(
     only_node: Annotated[
         list[str] | None, typer.Option(help="Offload no node but this; repeatable.")
     ] = None,
+    accelerator: Annotated[
+        list[str] | None,
+        typer.Option(help="Accelerators, the most wanted first; repeatable.", show_default="nnapi"),
+    ] = None,
     min_subgraph_ops: Annotated[
         int, typer.Option(help="Hand smaller subgraphs back to the CPU.", min=1)
     ] = 1,
@@ -138,6 +142,7 @@ def compile_model(
             exclude_ops=tuple(exclude_op or ()),
             exclude_nodes=tuple(exclude_node or ()),
             only_nodes=tuple(only_node or ()),
+            accelerators=tuple(accelerator or ("nnapi",)),
             min_subgraph_ops=min_subgraph_ops,
             precision=precision,
             input_shapes=dict(_input_shape(text) for text in input_shape or ()),

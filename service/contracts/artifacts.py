@@ -18,7 +18,7 @@ class PartRole(StrEnum):
 
     LIBRARY = "library"  # model.so: NNAPI subgraphs plus what stays on the CPU
     CPU_TWIN = "cpu_twin"  # model_cpu.so: the whole model on the CPU, same inputs and outputs
-    WEIGHTS = "weights"  # weights.bin: constants of the NNAPI subgraphs
+    WEIGHTS = "weights"  # weights.bin: constants of the NNAPI subgraphs; one file an accelerator
     REPORT = "report"  # report.json: ExplanationReport
 
 
@@ -62,6 +62,9 @@ class OperationReport(BaseModel):
     op_type: str = Field(description="The original model's operation type", examples=["Conv"])
     placement: OperationPlacement
     subgraph: int | None = Field(None, description="Index of the NNAPI subgraph that holds it")
+    accelerator: str | None = Field(
+        None, description="The accelerator of that subgraph", examples=["nnapi"]
+    )
     nnapi_operations: tuple[str, ...] = Field((), examples=[["CONV_2D"]])
     rejection: Rejection | None = None
     macs: int = Field(0, description="Multiply-accumulates of one inference")

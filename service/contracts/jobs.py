@@ -30,6 +30,7 @@ class Precision(StrEnum):
 
 
 OperationType = Annotated[str, StringConstraints(max_length=100)]
+AcceleratorName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 NodeName = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
@@ -48,6 +49,13 @@ class CompileOptions(BaseModel):
         (),
         description="Original nodes that may be offloaded, by name; none named: all",
         examples=[["/features/conv1/Conv"]],
+    )
+    accelerators: tuple[AcceleratorName, ...] = Field(
+        ("nnapi",),
+        min_length=1,
+        description="Accelerators to offload to, the most wanted first: each is offered what those "
+        "before it left",
+        examples=[["nnapi"]],
     )
     min_subgraph_ops: int = Field(
         1,

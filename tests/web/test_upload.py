@@ -44,6 +44,7 @@ def test_model_and_dataset_start_a_compilation(
             "exclude_ops": ["Softmax", "Erf"],
             "exclude_nodes": [],
             "only_nodes": [],
+            "accelerators": ["nnapi"],
             "min_subgraph_ops": 1,
             "precision": "float32",
             "input_shapes": {},

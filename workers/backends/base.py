@@ -23,12 +23,14 @@ class Unit:
     """Bindings that are offloaded together or not at all.
 
     Attributes:
+        accelerator: name of the backend that claimed it.
         members: the bound variables; the last is what the unit computes.
         operations: the accelerator's operations it becomes, by name, for the report.
         computes: False for what only moves or renames data; a region of such units alone
             is handed back to the CPU.
     """
 
+    accelerator: str
     members: tuple[relax.Var, ...]
     operations: tuple[str, ...]
     computes: bool
@@ -49,7 +51,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class Region:
-    """A convex set of units that becomes one accelerator model.
+    """A convex set of units of one accelerator that becomes one model there.
 
     Attributes:
         symbol: name of the packed function that runs it.
@@ -62,6 +64,11 @@ class Region:
     units: tuple[Unit, ...]
     inputs: tuple[relax.Var, ...]
     outputs: tuple[relax.Var, ...]
+
+    @property
+    def accelerator(self) -> str:
+        """Name of the backend that encodes it."""
+        return self.units[0].accelerator
 
 
 @dataclass(frozen=True)
@@ -77,10 +84,10 @@ class EncodedRegion:
 
 @dataclass(frozen=True)
 class Encoding:
-    """All regions of one artifact and the constants they share."""
+    """All regions of one artifact and the files with their constants, by name in the package."""
 
     regions: tuple[EncodedRegion, ...]
-    weights: bytes
+    files: Mapping[str, bytes]
 
 
 class Backend(Protocol):

@@ -102,6 +102,7 @@ class _Explainer:
             op_type=node.op_type,
             placement=_placement(bool(variables), bool(refused)),
             subgraph=self._region_of[inside[0]] if inside and not refused else None,
+            accelerator=inside[0].accelerator if inside and not refused else None,
             nnapi_operations=_names(inside) if not refused else (),
             rejection=refused[0] if refused else None,
             macs=cost.macs,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import JobSpec
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+from workers.backends.registry import require_known
 
 
 class JobInput(BaseModel):
@@ -33,7 +34,6 @@ class Plan(BaseModel):
         abis: ABIs, each with one CPU twin that all levels share.
         step_count: steps that progress is counted in.
         versions: everything whose version shapes the artifacts.
-        backend: accelerator backend by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,7 +43,6 @@ class Plan(BaseModel):
     abis: tuple[Abi, ...]
     step_count: int
     versions: dict[str, str]
-    backend: str = "nnapi"
 
 
 _VERSIONED = ("nnfarm", "apache-tvm", "apache-tvm-ffi", "onnx", "onnxruntime", "numpy", "ziglang")
@@ -65,6 +64,7 @@ def plan(job: JobInput) -> Plan:
                 f"Feature level {level} is not one of {MIN_FEATURE_LEVEL} to {MAX_FEATURE_LEVEL}.",
                 feature_level=level,
             )
+    require_known(job.spec.options.accelerators)
     abis = tuple(abi for abi in Abi if any(target.abi is abi for target in job.spec.targets))
     fixed = 3  # ingest, reference, partition
     per_level = 1  # codegen

@@ -7,7 +7,7 @@ and thousands of operations merge in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tvm import relax
@@ -25,6 +25,7 @@ class _Group:
     by itself could wait for each other.
     """
 
+    accelerator: str
     units: frozenset[int]
     members: int
     ancestors: int
@@ -32,6 +33,7 @@ class _Group:
 
     def joined(self, other: _Group) -> _Group:
         return _Group(
+            self.accelerator,
             self.units | other.units,
             self.members | other.members,
             self.ancestors | other.ancestors,
@@ -57,15 +59,17 @@ class _Group:
                 group.ancestors |= self.ancestors | self.members
 
 
-def merge_units(
-    graph: Graph, units: Sequence[Unit], symbol: Callable[[int], str]
-) -> tuple[Region, ...]:
-    """Greedy maximal merging.
+def region_symbol(accelerator: str, index: int) -> str:
+    """Name of the packed function of an artifact's n-th region."""
+    return f"nnfarm_{accelerator}_{index}"
+
+
+def merge_units(graph: Graph, units: Sequence[Unit]) -> tuple[Region, ...]:
+    """Greedy maximal merging, each accelerator's units among themselves.
 
     Args:
         graph: the whole graph.
         units: claimed units, in topological order.
-        symbol: name of the n-th region.
 
     Returns:
         Convex regions in topological order, none of which only moves data.
@@ -74,7 +78,7 @@ def merge_units(
     worth = [g for g in groups if any(units[i].computes for i in g.units)]
     worth.sort(key=lambda g: min(g.units))
     return tuple(
-        _region(graph, [units[i] for i in sorted(group.units)], symbol(index))
+        _region(graph, [units[i] for i in sorted(group.units)], index)
         for index, group in enumerate(worth)
     )
 
@@ -93,9 +97,10 @@ def _singletons(graph: Graph, units: Sequence[Unit]) -> list[_Group]:
     groups = []
     for number, unit in enumerate(units):
         positions = [index[var] for var in unit.members]
-        group = _Group(frozenset({number}), 0, 0, 0)
+        group = _Group(unit.accelerator, frozenset({number}), 0, 0, 0)
         for p in positions:
-            group = group.joined(_Group(frozenset(), 1 << p, above[p], below[p]))
+            member = _Group(unit.accelerator, frozenset(), 1 << p, above[p], below[p])
+            group = group.joined(member)
         groups.append(group)
     return groups
 
@@ -119,7 +124,8 @@ def _absorb(merged: list[_Group], group: _Group, only_neighbours: bool) -> bool:
     for other in reversed(list(merged)):
         candidate = other.joined(grown)
         is_near = bool(other.members & grown.ancestors) or not only_neighbours
-        if is_near and candidate.is_convex:
+        is_of_same = other.accelerator == grown.accelerator
+        if is_near and is_of_same and candidate.is_convex:
             merged.remove(other)
             candidate.learn(merged)
             grown = candidate
@@ -127,7 +133,7 @@ def _absorb(merged: list[_Group], group: _Group, only_neighbours: bool) -> bool:
     return grown is not group
 
 
-def _region(graph: Graph, units: Sequence[Unit], symbol: str) -> Region:
+def _region(graph: Graph, units: Sequence[Unit], index: int) -> Region:
     inside = {var for unit in units for var in unit.members}
     returned = set(graph.outputs)
     inputs = dict.fromkeys(
@@ -146,6 +152,7 @@ def _region(graph: Graph, units: Sequence[Unit], symbol: str) -> Region:
             or any(user.var not in inside for user in _computing_users(graph, b.var))
         )
     ]
+    symbol = region_symbol(units[0].accelerator, index)
     return Region(symbol, tuple(units), tuple(inputs), tuple(outputs))
 
 

@@ -21,7 +21,7 @@ from service.contracts.jobs import (
 )
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
 from workers.backends.base import Backend
-from workers.backends.registry import BACKENDS
+from workers.backends.registry import make_backend
 from workers.pipeline.blobs import BlobFolder
 from workers.pipeline.explain import coverage_of
 from workers.pipeline.plan import Plan
@@ -68,6 +68,7 @@ def _recorded(
         "exclude_ops": ",".join(options.exclude_ops),
         "exclude_nodes": ",".join(options.exclude_nodes),
         "only_nodes": ",".join(options.only_nodes),
+        "accelerators": ",".join(options.accelerators),
         "min_subgraph_ops": str(options.min_subgraph_ops),
         "precision": precision,
         "precision_asked": options.precision,
@@ -137,7 +138,7 @@ class _Run:
         options = self._plan.job.spec.options
         splits = {}
         for level in range(MIN_FEATURE_LEVEL, MAX_FEATURE_LEVEL + 1):
-            backend = BACKENDS[self._plan.backend](options.precision)
+            backend = make_backend(options.accelerators, options.precision)
             splits[level] = _Split(backend, partition(model.graph, backend, level, options))
         coverage = tuple(coverage_of(s.partition.report) for s in splits.values())
         return {level: split.with_coverage(coverage) for level, split in splits.items()}
@@ -152,9 +153,8 @@ class _Run:
             module, encoding = codegen(split, backend, job.player_library)
             report = self._blobs.add(split.report.model_dump_json(indent=1).encode())
             shared = [self._blobs.part(PartRole.REPORT, "report.json", report)]
-            if encoding.weights:
-                weights = self._blobs.add(encoding.weights)
-                shared.append(self._blobs.part(PartRole.WEIGHTS, "weights.bin", weights))
+            for name, data in encoding.files.items():
+                shared.append(self._blobs.part(PartRole.WEIGHTS, name, self._blobs.add(data)))
         needed_level = max((r.needed_level for r in encoding.regions), default=0)
         for target in spec.targets:
             if target.feature_level != level:

@@ -30,6 +30,7 @@ def test_compile_shows_the_table_and_saves_packages(
         "compile", model, "--levels", "1,4", "--abi", "x86_64,arm64-v8a", "--run-on", "any",
         "--dataset", model, "--exclude-op", "Softmax", "--exclude-op", "Relu",
         "--exclude-node", "head", "--only-node", "conv", "--min-subgraph-ops", "2",
+        "--accelerator", "element_wise", "--accelerator", "nnapi",
         "--precision", "float16", "--input-shape", "image=1,1,8,8", "--output", output,
     )  # fmt: skip
     out = capsys.readouterr().out
@@ -45,6 +46,7 @@ def test_compile_shows_the_table_and_saves_packages(
                 "exclude_ops": ["Softmax", "Relu"],
                 "exclude_nodes": ["head"],
                 "only_nodes": ["conv"],
+                "accelerators": ["element_wise", "nnapi"],
                 "min_subgraph_ops": 2,
                 "precision": "float16",
                 "input_shapes": {"image": [1, 1, 8, 8]},

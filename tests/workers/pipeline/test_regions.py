@@ -40,11 +40,11 @@ def _graphs(draw: st.DrawFn) -> tuple[Graph, list[bool]]:
 def _merge(graph: Graph, claimed: list[bool]) -> tuple[Region, ...]:
     calls = [b for b in graph.bindings if b.call is not None]
     units = [
-        Unit(members=(b.var,), operations=("ADD",), computes=True)
+        Unit("a", members=(b.var,), operations=("ADD",), computes=True)
         for b, take in zip(calls, claimed, strict=True)
         if take
     ]
-    return merge_units(graph, units, lambda index: f"region_{index}")
+    return merge_units(graph, units)
 
 
 def _is_convex(graph: Graph, inside: set[relax.Var]) -> bool:
@@ -144,5 +144,5 @@ def test_regions_of_data_movement_alone_are_handed_back() -> None:
         builder.emit_func_output(output)
     module = builder.get()
     graph = Graph(module["main"], {}, (), module)
-    unit = Unit(members=(graph.bindings[0].var,), operations=("TRANSPOSE",), computes=False)
-    assert merge_units(graph, [unit], str) == ()
+    unit = Unit("a", members=(graph.bindings[0].var,), operations=("TRANSPOSE",), computes=False)
+    assert merge_units(graph, [unit]) == ()

@@ -5,8 +5,9 @@ because a crash shall fail one test, not the test run.
 
     python -m tests.workers.properties.compile_and_play PLAYER
 
-Reads one JSON request a line from standard input, {"folder", "level"}; the folder has model.onnx
-and inputs.npz. Answers with one line, the members of phone.Answer, or {"error", "trace"}.
+Reads one JSON request a line from standard input, {"folder", "level", "accelerators"}; the folder
+has model.onnx and inputs.npz. Answers with one line, the members of phone.Answer, or {"error",
+"trace"}.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,9 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
+from service.contracts.jobs import Precision
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.nnapi.backend import NnapiBackend
+from workers.backends.registry import make_backend
 from workers.frontends.onnx import import_onnx
 from workers.graph.graph import Graph, dtype_of, static_shape
 from workers.pipeline.stages.codegen import codegen
@@ -41,14 +44,15 @@ def _graph(path: str) -> Graph:
     return normalise(import_onnx(Path(path)).graph)
 
 
-def _answer(folder: Path, level: int, player: Path) -> dict[str, Any]:
+def _answer(folder: Path, level: int, accelerators: Sequence[str], player: Path) -> dict[str, Any]:
     # As the phone's player is told where the package is, and to which device it must keep.
     tvm_ffi.get_global_func("nnfarm.nnapi.set_package_dir")(str(folder))
     tvm_ffi.get_global_func("nnfarm.nnapi.set_device")(f"level-{level}")
-    backend = NnapiBackend()
+    backend = make_backend(accelerators, Precision.FLOAT32)
     split = partition(_graph(str(folder / "model.onnx")), backend, level)
     module, encoding = codegen(split, backend, player)
-    (folder / "weights.bin").write_bytes(encoding.weights)
+    for name, data in encoding.files.items():
+        (folder / name).write_bytes(data)
     documents = [region.module_bytes.decode() for region in encoding.regions]
     answer: dict[str, Any] = {
         "operations": [op.op_type for op in split.report.operations],
@@ -56,6 +60,7 @@ def _answer(folder: Path, level: int, player: Path) -> dict[str, Any]:
         "needed_levels": [region.needed_level for region in encoding.regions],
         "lowered": [name for r in split.regions for u in r.units for name in u.operations],
         "documents": documents,
+        "accelerators": [op.accelerator for op in split.report.operations],
     }
     if not documents:
         return answer  # nothing to compare: the CPU's own tests are elsewhere
@@ -93,7 +98,9 @@ def main(player: Path) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = _answer(Path(request["folder"]), request["level"], player)
+            answer = _answer(
+                Path(request["folder"]), request["level"], request["accelerators"], player
+            )
         except Exception as error:
             answer = {"error": f"{error}", "trace": traceback.format_exc()}
         print(json.dumps(answer), file=answers, flush=True)

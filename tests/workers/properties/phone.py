@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Answer:
         needed_levels: level of each subgraph.
         lowered: NNAPI operations of all subgraphs.
         documents: encoded subgraphs.
+        accelerators: of each row of the report, None for the CPU.
         outputs: of the model, or None where nothing was offloaded.
     """
 
@@ -44,6 +45,7 @@ class Answer:
     needed_levels: tuple[int, ...]
     lowered: tuple[str, ...]
     documents: tuple[str, ...]
+    accelerators: tuple[str | None, ...]
     outputs: tuple[Array, ...] | None
 
 
@@ -54,11 +56,21 @@ class Phone:
         folder: for models and answers.
         player: the player library.
         simulator: folder of libneuralnetworks.so.
+        accelerators: those asked for, the most wanted first.
+        packages: a folder of Python packages to have beside the installed ones.
     """
 
-    def __init__(self, folder: Path, player: Path, simulator: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        player: Path,
+        simulator: Path,
+        accelerators: Sequence[str] = ("nnapi",),
+        packages: Path | None = None,
+    ) -> None:
         self._folder = folder
         self._player = player
+        self._accelerators = list(accelerators)
         profile = folder / "profile.conf"
         devices = [f"device level-{n} cpu 1.0 {n}" for n in LEVELS]
         profile.write_text("\n".join([f"feature_level {MAX_FEATURE_LEVEL}", *devices, ""]))
@@ -66,6 +78,8 @@ class Phone:
             "LD_LIBRARY_PATH": str(simulator),
             "NNFARM_SIM_PROFILE": str(profile),
         }
+        if packages is not None:
+            self._environment["PYTHONPATH"] = str(packages)
         self._log = folder / "child.log"
         self._child: subprocess.Popen[str] | None = None
 
@@ -76,14 +90,15 @@ class Phone:
             AssertionError: a part refused or crashed; the message says how to try again.
         """
         folder = self._written(model, inputs)
-        answer = self._ask({"folder": str(folder), "level": level})
+        asked = {"folder": str(folder), "level": level, "accelerators": self._accelerators}
+        answer = self._ask(asked)
         if "error" in answer:
             raise AssertionError(f"{answer['error']}\n{answer['trace']}\n{replay(folder, level)}")
         outputs = None
         if "outputs" in answer:
             with np.load(answer["outputs"]) as arrays:
                 outputs = tuple(arrays[name] for name in arrays.files)
-        names = ("operations", "rejected", "needed_levels", "lowered", "documents")
+        names = ("operations", "rejected", "needed_levels", "lowered", "documents", "accelerators")
         return Answer(*(tuple(answer[name]) for name in names), outputs=outputs)
 
     def compare(self, model: onnx.ModelProto, inputs: Mapping[str, Array], level: int) -> Answer:

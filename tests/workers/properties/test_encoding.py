@@ -15,6 +15,7 @@ from tests.workers.properties.drawn_models import graphs
 from tests.workers.properties.encoded_reader import read
 from tests.workers.properties.phone import LEVELS
 from workers.backends.nnapi.backend import NnapiBackend
+from workers.backends.nnapi.encode import WEIGHTS_FILE
 from workers.backends.nnapi.model import Model
 from workers.frontends.onnx import import_onnx
 from workers.pipeline.stages.ingest import normalise
@@ -50,7 +51,8 @@ def test_round_trips_and_is_accepted_by_the_player(
         encoding = backend.encode(split.regions, level)
         for region, lowered in zip(encoding.regions, backend.models, strict=True):
             document = region.module_bytes.decode()
-            assert read(document, encoding.weights) == _said(region.symbol, lowered)
+            weights = encoding.files.get(WEIGHTS_FILE, b"")
+            assert read(document, weights) == _said(region.symbol, lowered)
             assert create(document).inspect_source() == document
 
 

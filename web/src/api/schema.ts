@@ -860,6 +860,9 @@ export interface components {
             model_id: string;
             /**
              * @default {
+             *       "accelerators": [
+             *         "nnapi"
+             *       ],
              *       "exclude_nodes": [],
              *       "exclude_ops": [],
              *       "input_shapes": {},
@@ -902,6 +905,17 @@ export interface components {
          * @description Options that shape the artifacts; part of the cache key.
          */
         CompileOptions: {
+            /**
+             * Accelerators
+             * @description Accelerators to offload to, the most wanted first: each is offered what those before it left
+             * @default [
+             *       "nnapi"
+             *     ]
+             * @example [
+             *       "nnapi"
+             *     ]
+             */
+            accelerators: string[];
             /**
              * Exclude Nodes
              * @description Original nodes kept on the CPU, by name
@@ -1515,6 +1529,12 @@ export interface components {
          * @description The answer to "where does this operation run, and why" for one operation.
          */
         OperationReport: {
+            /**
+             * Accelerator
+             * @description The accelerator of that subgraph
+             * @example nnapi
+             */
+            accelerator?: string | null;
             /**
              * Macs
              * @description Multiply-accumulates of one inference

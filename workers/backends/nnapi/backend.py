@@ -10,7 +10,7 @@ from service.contracts.artifacts import Rejection
 from service.contracts.jobs import Precision
 from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
 from workers.backends.nnapi.decompose import decompose
-from workers.backends.nnapi.encode import WeightsPool, encode, operand_entries
+from workers.backends.nnapi.encode import WEIGHTS_FILE, WeightsPool, encode, operand_entries
 from workers.backends.nnapi.model import Model, ModelBuilder
 from workers.backends.nnapi.quantized import for_level, quantizations
 from workers.backends.nnapi.rank import drop_batch
@@ -65,6 +65,7 @@ class NnapiBackend:
             model = _lower(found, self._numbers)
             units.append(
                 Unit(
+                    accelerator=self.name,
                     members=found.members,
                     operations=tuple(op.name for op in model.operations),
                     computes=found.operation.computes,
@@ -92,7 +93,7 @@ class NnapiBackend:
                     operation_count=len(model.operations),
                 )
             )
-        return Encoding(tuple(encoded), weights)
+        return Encoding(tuple(encoded), {WEIGHTS_FILE: weights} if weights else {})
 
     def _lower_region(self, region: Region, precision: Precision) -> Model:
         builder = ModelBuilder(self._numbers, half=precision is Precision.FLOAT16)

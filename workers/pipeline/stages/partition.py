@@ -13,7 +13,7 @@ from service.contracts.jobs import CompileOptions
 from workers.backends.base import Backend, Region
 from workers.graph.graph import Binding, Graph, free_vars
 from workers.pipeline.explain import explain, nodes_of
-from workers.pipeline.regions import merge_units
+from workers.pipeline.regions import merge_units, region_symbol
 from workers.pipeline.selection import refused_by_options
 
 NO_OPTIONS = CompileOptions()
@@ -49,7 +49,7 @@ def partition(
     if prepared is not graph:
         refused = refused_by_options(prepared, options)
     claims = backend.claim(prepared, feature_level, refused)
-    found = merge_units(prepared, claims.units, lambda index: f"nnfarm_{backend.name}_{index}")
+    found = merge_units(prepared, claims.units)
     regions = _large_enough(prepared, found, options.min_subgraph_ops)
     report = explain(prepared, claims, regions, found, feature_level)
     # Without a region there is nothing the CPU should compute in the accelerator's form.
@@ -59,7 +59,10 @@ def partition(
 def _large_enough(graph: Graph, regions: Sequence[Region], least_count: int) -> tuple[Region, ...]:
     """Regions that compute at least so many original nodes, numbered anew."""
     kept = [region for region in regions if len(nodes_of(graph, region)) >= least_count]
-    return tuple(replace(region, symbol=regions[index].symbol) for index, region in enumerate(kept))
+    return tuple(
+        replace(region, symbol=region_symbol(region.accelerator, index))
+        for index, region in enumerate(kept)
+    )
 
 
 def to_module(graph: Graph, regions: Sequence[Region]) -> tvm.IRModule:

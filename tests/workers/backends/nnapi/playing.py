@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from workers.backends.base import Encoding, Region
+from workers.backends.nnapi.encode import WEIGHTS_FILE
 from workers.graph.graph import dtype_of, static_shape
 
 REPOSITORY = Path(__file__).parents[4]
@@ -29,7 +30,7 @@ def write_subgraph(
         inputs: arrays by the names of the region's input variables.
     """
     (folder / f"{name}.json").write_bytes(encoding.regions[0].module_bytes)
-    (folder / f"{name}.weights").write_bytes(encoding.weights)
+    (folder / f"{name}.weights").write_bytes(encoding.files.get(WEIGHTS_FILE, b""))
     arrays = {f"i{k}": inputs[var.name] for k, var in enumerate(region.inputs)}
     for k, var in enumerate(region.outputs):
         arrays[f"o{k}"] = np.zeros(static_shape(var) or (), dtype_of(var))

@@ -38,6 +38,7 @@ export async function submit(wanted: Submission, onStep: (step: Step) => void): 
       exclude_ops: wanted.excludeOps,
       exclude_nodes: [],
       only_nodes: [],
+      accelerators: ["nnapi"],
       min_subgraph_ops: 1,
       precision: "float32" as const,
     },
