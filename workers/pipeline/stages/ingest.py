@@ -16,6 +16,7 @@ from workers.graph.graph import Graph
 from workers.pipeline.passes.affine import absorb_affine
 from workers.pipeline.passes.fold import fold_constants
 from workers.pipeline.passes.layout import channels_last
+from workers.pipeline.passes.narrow import narrow_integers
 from workers.pipeline.passes.one_dimensional import raise_sequences
 from workers.pipeline.passes.quantized_constants import settle_quantized_constants
 from workers.pipeline.passes.simplify import simplify
@@ -58,5 +59,5 @@ def normalise(graph: Graph) -> Graph:
     """Fold, simplify, absorb batch norm, put images into NHWC."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
     graph = raise_sequences(simplify(fold_constants(graph)))
-    graph = fold_constants(settle_quantized_constants(graph))
+    graph = fold_constants(settle_quantized_constants(narrow_integers(graph)))
     return channels_last(absorb_affine(graph))
