@@ -208,33 +208,20 @@ class _Run:
     def _step(
         self, stage: Stage, level: int | None = None, abi: Abi | None = None
     ) -> Iterator[None]:
-        self._emit(
-            StageEvent(
-                stage=stage,
-                feature_level=level,
-                abi=abi,
-                done=self._done,
-                total=self._plan.step_count,
-            )
+        event = StageEvent(
+            stage=stage,
+            feature_level=level,
+            abi=abi,
+            done=self._done,
+            total=self._plan.step_count,
         )
+        self._report(event)
         started = time.perf_counter()
         yield
         duration_us = _micros(time.perf_counter() - started)
         self._durations[stage] = self._durations.get(stage, 0) + duration_us
         self._done += 1
-        self._emit(
-            StageEvent(
-                stage=stage,
-                feature_level=level,
-                abi=abi,
-                done=self._done,
-                total=self._plan.step_count,
-                duration_us=duration_us,
-            )
-        )
-
-    def _emit(self, event: StageEvent) -> None:
-        self._report(event)
+        self._report(event.model_copy(update={"done": self._done, "duration_us": duration_us}))
 
     def _skip(self, count: int) -> None:
         self._done += count
