@@ -169,6 +169,12 @@ lint: setup-dev ## Linters, formatter, types, import rules
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
 
+.PHONY: bench-coverage
+bench-coverage: setup-dev ## What is offloaded of many networks, beside TVM and ONNX Runtime
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	    --target build/bench-packages -r requirements-bench.txt
+	@PYTHONPATH=build/bench-packages $(PY) -m benchmarks.coverage | tee build/bench-coverage.txt
+
 .PHONY: bench
 bench: ## Benchmarks of this machine (not part of the tests)
 	@$(MAKE) setup-dev

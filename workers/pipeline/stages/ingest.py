@@ -56,8 +56,12 @@ def ingest(
 
 
 def normalise(graph: Graph) -> Graph:
-    """Fold, simplify, absorb batch norm, put images into NHWC."""
+    """`fold`, and images in NHWC."""
+    return channels_last(fold(graph))
+
+
+def fold(graph: Graph) -> Graph:
+    """Constants computed, operations plainer, batch norm absorbed; layouts as in the model."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
     graph = raise_sequences(simplify(fold_constants(graph)))
-    graph = fold_constants(settle_quantized_constants(narrow_integers(graph)))
-    return channels_last(absorb_affine(graph))
+    return absorb_affine(fold_constants(settle_quantized_constants(narrow_integers(graph))))

@@ -10,8 +10,9 @@ from tvm import relax
 
 from service.contracts.artifacts import ExplanationReport
 from service.contracts.jobs import CompileOptions
-from workers.backends.base import Backend, Region
+from workers.backends.base import Backend, Claims, Region
 from workers.graph.graph import Binding, Graph, free_vars
+from workers.pipeline.cost import Cost, cost_of
 from workers.pipeline.explain import explain, nodes_of
 from workers.pipeline.regions import merge_units, region_symbol
 from workers.pipeline.selection import refused_by_options
@@ -49,11 +50,32 @@ def partition(
     if prepared is not graph:
         refused = refused_by_options(prepared, options)
     claims = backend.claim(prepared, feature_level, refused)
-    found = merge_units(prepared, claims.units)
+    found = _without_fragments(prepared, claims, merge_units(prepared, claims.units))
     regions = _large_enough(prepared, found, options.min_subgraph_ops)
     report = explain(prepared, claims, regions, found, feature_level)
     # Without a region there is nothing the CPU should compute in the accelerator's form.
     return Partition(feature_level, prepared if regions else graph, regions, report)
+
+
+def _without_fragments(
+    graph: Graph, claims: Claims, regions: Sequence[Region]
+) -> tuple[Region, ...]:
+    """Regions without those that are only the light rest of nodes the CPU computes in part.
+
+    The bias of a convolution that stays on the CPU would be such a rest: a call of the accelerator
+    for an addition that the CPU does in passing.
+    """
+    torn = frozenset().union(*(graph.origin_of(var) for var in claims.rejections))
+    return tuple(
+        region
+        for region in regions
+        if nodes_of(graph, region) - torn or any(cost.macs for cost in _costs(graph, region))
+    )
+
+
+def _costs(graph: Graph, region: Region) -> Iterable[Cost]:
+    members = [var for unit in region.units for var in unit.members]
+    return (cost_of(Binding(var, graph.value_of[var])) for var in members)
 
 
 def _large_enough(graph: Graph, regions: Sequence[Region], least_count: int) -> tuple[Region, ...]:
