@@ -9,10 +9,12 @@ from service.http_errors import PROBLEM_RESPONSES
 from service.resources.artifacts import routes as artifacts
 from service.resources.blobs import routes as blobs
 from service.resources.compilations import routes as compilations
-from service.resources.compilations import worker_routes as workers
+from service.resources.compilations import worker_routes as compile_workers
 from service.resources.datasets import routes as datasets
 from service.resources.devices import routes as devices
 from service.resources.models import routes as models
+from service.resources.quantizations import routes as quantizations
+from service.resources.quantizations import worker_routes as quantize_workers
 from service.resources.runs import routes as runs
 
 
@@ -22,11 +24,13 @@ def make_router() -> APIRouter:
     for part in (
         models.router,
         datasets.router,
+        quantizations.router,
         compilations.router,
         artifacts.router,
         devices.router,
         runs.router,
-        workers.router,
+        compile_workers.router,
+        quantize_workers.router,
         blobs.router,
         devices.agent_router,
         runs.agent_router,

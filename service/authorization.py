@@ -41,8 +41,8 @@ HolderGrant = Annotated[Grant, Depends(_grant)]
 """Any valid job or lease token."""
 
 
-def _job_grant(compilation_id: str, grant: HolderGrant) -> Grant:
-    return _require_subject(grant, TokenKind.JOB, compilation_id)
+def _job_grant(job_id: str, grant: HolderGrant) -> Grant:
+    return _require_subject(grant, TokenKind.JOB, job_id)
 
 
 def _lease_grant(run_id: str, grant: HolderGrant) -> Grant:
@@ -50,7 +50,7 @@ def _lease_grant(run_id: str, grant: HolderGrant) -> Grant:
 
 
 JobGrant = Annotated[Grant, Depends(_job_grant)]
-"""The token of the job named by `compilation_id` in the path."""
+"""The token of the job named by `job_id` in the path."""
 
 LeaseGrant = Annotated[Grant, Depends(_lease_grant)]
 """The token of the lease of the run named by `run_id` in the path."""

@@ -25,8 +25,11 @@ _CODE_BY_STATUS = {
 }
 """For errors the framework raises itself; any other client error is ``request.invalid``."""
 
-_CODE_BY_FIELD = {"options": "compile.bad_option"}
-"""Fields of a body whose mistakes have a code of their own."""
+_CODE_OF_BAD_OPTIONS = {
+    "/v1/compilations": "compile.bad_option",
+    "/v1/quantizations": "quantize.bad_option",
+}
+"""Requests whose `options` have a code of their own for mistakes, by path."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +74,7 @@ def _on_our_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(error.to_problem(), headers)
 
 
-def _on_validation_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     mistakes = [
         {"location": list(map(str, item["loc"])), "message": item["msg"], "kind": item["type"]}
@@ -80,8 +83,8 @@ def _on_validation_error(request: Request, error: Exception) -> JSONResponse:  #
     first = mistakes[0]
     place = first["location"]
     code = "request.invalid"
-    if place[0] == "body" and len(place) > 1:
-        code = _CODE_BY_FIELD.get(place[1], code)
+    if place[:2] == ["body", "options"]:
+        code = _CODE_OF_BAD_OPTIONS.get(request.url.path, code)
     detail = f"{'.'.join(place)}: {first['message']}."
     return problem_response(NnfarmError(code, detail, errors=mistakes).to_problem())
 

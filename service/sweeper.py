@@ -6,13 +6,15 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy.orm import Session
 
 from service import outbox
 from service.columns import utc_now
 from service.db import Database
-from service.resources.compilations import jobs
+from service.job_kinds import JOB_KINDS
+from service.jobs import rules_of_time
 from service.resources.devices import service as devices
 from service.resources.runs import leases
 from service.resources.runs import service as runs
@@ -31,8 +33,14 @@ class Sweeper:
         self._interval_s = settings.sweep_interval_s
         attempts = settings.max_attempts
         self._rules: list[Callable[[Session], None]] = [
-            lambda session: jobs.requeue_lost(session, attempts),
-            lambda session: jobs.resend_forgotten(session, settings.resend_after_s),
+            *(
+                partial(rules_of_time.requeue_lost, kind=kind, max_attempts=attempts)
+                for kind in JOB_KINDS
+            ),
+            *(
+                partial(rules_of_time.resend_forgotten, kind=kind, after_s=settings.resend_after_s)
+                for kind in JOB_KINDS
+            ),
             lambda session: leases.requeue_lost(session, attempts),
             lambda session: devices.mark_silent_offline(session, settings.device_timeout_s),
             lambda session: runs.skip_hopeless(session, settings.no_device_after_s),

@@ -6,6 +6,7 @@ Run with `celery -A workers.app worker --pool threads`; settings are in `workers
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from celery import Celery
 from celery.signals import worker_init, worker_shutdown
@@ -17,7 +18,9 @@ from workers.input_cache import InputCache
 from workers.sandbox import Sandbox
 from workers.service_client import ServiceClient
 from workers.settings import WorkerSettings
-from workers.tasks.compile import CompileWorker, register
+from workers.tasks.compile import COMPILATION
+from workers.tasks.job import JobWorker, register
+from workers.tasks.quantize import QUANTIZATION
 from workers.toolchain.link import AndroidLinker
 
 logger = logging.getLogger(__name__)
@@ -44,18 +47,20 @@ def create_app(settings: WorkerSettings) -> Celery:
         # one's is refused by the claim because the reporter's heartbeat holds the lease.
         broker_transport_options={"visibility_timeout": settings.visibility_timeout_s},
     )
-    worker = CompileWorker(
+    kinds = (replace(COMPILATION, entry=settings.job_entry), QUANTIZATION)
+    worker = JobWorker(
         settings,
         ServiceClient(settings.url, settings.worker_token.get_secret_value()),
-        Sandbox(settings.job_entry, settings.limits),
+        Sandbox([kind.entry for kind in kinds], settings.limits),
         InputCache(settings.worker_dir / "inputs"),
     )
-    register(app, worker)
+    for kind in kinds:
+        register(app, worker, kind)
     _connect_signals(worker)
     return app
 
 
-def _connect_signals(worker: CompileWorker) -> None:
+def _connect_signals(worker: JobWorker) -> None:
     def warm_up(**_: object) -> None:
         try:
             _prepare(worker)
@@ -73,7 +78,7 @@ def _connect_signals(worker: CompileWorker) -> None:
     worker_shutdown.connect(shut_down, weak=False)
 
 
-def _prepare(worker: CompileWorker) -> None:
+def _prepare(worker: JobWorker) -> None:
     """Everything slow or missing shows now, not in the first job."""
     settings = worker.settings
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -3,10 +3,10 @@
 Started by `workers.sandbox` as a program of its own with a cleaned environment, so that neither it
 nor a child ever holds a token. It lives as long as the control socket of the worker is open.
 
-Control messages (SOCK_SEQPACKET, JSON): the worker sends `{"start": job, "work_dir", "limits"}`
-with one socket attached, and `{"kill": job}`. To the socket of a job the server sends
-`{"pid": n}` when its process runs, and `{"status": wait status, "max_rss_bytes": n}` when it is
-over.
+Control messages (SOCK_SEQPACKET, JSON): the worker sends `{"start": job, "entry",
+"work_dir", "limits"}` with one socket attached, and `{"kill": job}`. To the socket of a job the
+server sends `{"pid": n}` when its process runs, and `{"status": wait status, "max_rss_bytes": n}`
+when it is over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,12 +52,13 @@ class ForkServer:
 
     Args:
         control: the worker's end is elsewhere; its closing ends the server.
-        entry: what a child calls with its working folder; returns the exit code.
+        entries: what children call with their working folder, by the name in their order;
+            returns the exit code.
     """
 
-    def __init__(self, control: socket.socket, entry: Entry) -> None:
+    def __init__(self, control: socket.socket, entries: Mapping[str, Entry]) -> None:
         self._control = control
-        self._entry = entry
+        self._entries = entries
         self._jobs: dict[int, _Job] = {}
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
@@ -91,7 +92,8 @@ class ForkServer:
         if pid == 0:
             self._close_all()
             report.close()
-            _run_child(self._entry, Path(order["work_dir"]), SandboxLimits(**order["limits"]))
+            entry = self._entries[order["entry"]]
+            _run_child(entry, Path(order["work_dir"]), SandboxLimits(**order["limits"]))
         job = _Job(order["start"], pid, os.pidfd_open(pid), report)
         _tell(job, {"pid": pid})
         self._jobs[job.number] = job
@@ -149,12 +151,13 @@ def _run_child(entry: Entry, work_dir: Path, limits: SandboxLimits) -> NoReturn:
         os._exit(code)
 
 
-def main(control_fd: int, module: str) -> None:
-    """Imports `module`, whose `main(work_dir) -> int` is the entry, and serves."""
+def main(control_fd: int, modules: Sequence[str]) -> None:
+    """Imports `modules`, whose `main(work_dir) -> int` are the entries, and serves."""
     control = socket.socket(fileno=control_fd)
     control.set_inheritable(False)
-    ForkServer(control, importlib.import_module(module).main).serve()
+    entries = {module: importlib.import_module(module).main for module in modules}
+    ForkServer(control, entries).serve()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2:])

@@ -14,12 +14,13 @@ import stat
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from service.contracts.errors import NnfarmError, Problem
-from service.contracts.jobs import CompileOutcome, StageEvent
+from service.contracts.jobs import StageEvent
+from workers.job_kind import JobKind, Outcome
 
 _LOG_TAIL_BYTES = 16 * 1024
 _MAX_EVENT_BYTES = 64 * 1024
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 _Message = TypeVar("_Message", bound=BaseModel)
 
 
-class JobFolder:
+class JobFolder(Generic[Outcome]):
     """Reads what a child wrote.
 
     Log and events are created and opened before the child starts; whatever it puts under their
@@ -40,15 +41,17 @@ class JobFolder:
 
     Args:
         path: the job's folder; exists.
+        kind: of the job.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: JobKind[Any, Outcome]) -> None:
         self._path = path
+        self._kind = kind
         self._log = (path / "child.log").open("w+b")
         self._events = (path / "events.jsonl").open("w+b", buffering=0)
         self._rest = b""
 
-    def __enter__(self) -> JobFolder:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -78,28 +81,23 @@ class JobFolder:
         """The error the child reported, if it did."""
         return self._message("problem.json", Problem)
 
-    def outcome(self) -> CompileOutcome | None:
+    def outcome(self) -> Outcome | None:
         """What the child says it built; its blobs are still to be checked."""
-        return self._message("outcome.json", CompileOutcome)
+        return self._message("outcome.json", self._kind.outcome)
 
-    def checked_blobs(self, outcome: CompileOutcome) -> dict[str, Path]:
+    def checked_blobs(self, outcome: Outcome) -> dict[str, Path]:
         """Files of all blobs that `outcome` names, by SHA-256, each hashed.
 
         Raises:
-            NnfarmError: `compile.crashed`, a blob is missing, no plain file, or not what its name
-                and the manifests say.
+            NnfarmError: `<area>.crashed`, a blob is missing, no plain file, or not what its name
+                and the outcome say.
         """
-        sizes: dict[str, int | None] = {
-            outcome.evaluation.inputs_sha256: None,
-            outcome.evaluation.expected_sha256: None,
-        }
-        for artifact in outcome.artifacts:
-            sizes.update({part.sha256: part.size_bytes for part in artifact.manifest.parts})
+        sizes = outcome.blob_sizes()
         return {sha256: self._checked_blob(sha256, size) for sha256, size in sizes.items()}
 
     def _checked_blob(self, sha256: str, size_bytes: int | None) -> Path:
         if not _BLOB_NAME.fullmatch(sha256):
-            raise _bad_child(f"{sha256[:80]!r} is not a SHA-256")
+            raise self._bad_child(f"{sha256[:80]!r} is not a SHA-256")
         try:
             folder = os.open(self._path / "blobs", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -109,9 +107,11 @@ class JobFolder:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise _bad_child(f"blob {sha256} is not readable as a plain file ({error})") from error
+            raise self._bad_child(
+                f"blob {sha256} is not readable as a plain file ({error})"
+            ) from error
         if digest != sha256 or size_bytes not in (None, found):
-            raise _bad_child(f"blob {sha256} has {found} bytes with the SHA-256 {digest}")
+            raise self._bad_child(f"blob {sha256} has {found} bytes with the SHA-256 {digest}")
         return self._path / "blobs" / sha256
 
     def _message(self, name: str, model: type[_Message]) -> _Message | None:
@@ -121,13 +121,17 @@ class JobFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _bad_child(f"{name} is not readable as a plain file ({error})") from error
+            raise self._bad_child(f"{name} is not readable as a plain file ({error})") from error
         if len(text) > _MAX_MESSAGE_BYTES:
-            raise _bad_child(f"{name} has more than {_MAX_MESSAGE_BYTES} bytes")
+            raise self._bad_child(f"{name} has more than {_MAX_MESSAGE_BYTES} bytes")
         try:
             return model.model_validate_json(text)
         except ValidationError as error:
-            raise _bad_child(f"{name} is not valid ({error})") from error
+            raise self._bad_child(f"{name} is not valid ({error})") from error
+
+    def _bad_child(self, what: str) -> NnfarmError:
+        sentence = f"The {self._kind.actor}'s result cannot be trusted: {what}."
+        return NnfarmError(f"{self._kind.area}.crashed", sentence)
 
 
 def _open_plain(path: str, folder: int | None = None) -> BufferedReader:
@@ -138,7 +142,3 @@ def _open_plain(path: str, folder: int | None = None) -> BufferedReader:
         os.close(descriptor)
         raise OSError(f"{Path(path).name} is not a plain file")
     return os.fdopen(descriptor, "rb")
-
-
-def _bad_child(what: str) -> NnfarmError:
-    return NnfarmError("compile.crashed", f"The compiler's result cannot be trusted: {what}.")

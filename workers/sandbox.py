@@ -1,11 +1,11 @@
-"""Runs one compile job in a confined child process and says how it ended.
+"""Runs one job in a confined child process and says how it ended.
 
 The child is forked from a warm server (`workers.fork_server`), confined (`workers.confine`), and
 talks through its folder only (`workers.job_folder`):
 
 - the parent puts the job's input there before it starts the child;
 - `events.jsonl`: the child appends one StageEvent a line; `child.log`: all it prints;
-- `outcome.json` (CompileOutcome) and `blobs/<sha256>` at a good end, exit code 0;
+- `outcome.json` (a JobOutcome) and `blobs/<sha256>` at a good end, exit code 0;
 - `problem.json` (Problem) and another exit code at a bad one.
 """
 
@@ -20,16 +20,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any, Generic
 
 from service.contracts.errors import NnfarmError
-from service.contracts.jobs import CompileOutcome, StageEvent
+from service.contracts.jobs import StageEvent
 from workers.confine import KEPT_ENVIRONMENT, SandboxLimits
 from workers.fork_server import MESSAGE_BYTES, READY, kill_group
 from workers.job_folder import JobFolder
+from workers.job_kind import JobKind, Outcome
 from workers.verdict import Ending, judge
 
 _WARM_UP_TIMEOUT_S = 180.0
@@ -43,7 +45,7 @@ class JobAbandoned(Exception):  # noqa: N818 - not an error: somebody else has t
 
 
 @dataclass(frozen=True)
-class SandboxResult:
+class SandboxResult(Generic[Outcome]):
     """How a job ended.
 
     Attributes:
@@ -52,7 +54,7 @@ class SandboxResult:
         log_tail: end of the child's output, at most 16 KiB.
     """
 
-    outcome: CompileOutcome | NnfarmError
+    outcome: Outcome | NnfarmError
     blobs: Mapping[str, Path]
     log_tail: str
 
@@ -61,12 +63,13 @@ class Sandbox:
     """A fork server and the jobs in it; safe to use from several threads.
 
     Args:
-        entry: module whose `main(work_dir: Path) -> int` does the job; imported by the server.
+        entries: modules whose `main(work_dir: Path) -> int` does a kind of job; imported by the
+            server.
         limits: what each job may use.
     """
 
-    def __init__(self, entry: str, limits: SandboxLimits) -> None:
-        self._entry = entry
+    def __init__(self, entries: Sequence[str], limits: SandboxLimits) -> None:
+        self._entries = tuple(entries)
         self._limits = limits
         self._lock = threading.Lock()
         self._server: subprocess.Popen[bytes] | None = None
@@ -74,7 +77,7 @@ class Sandbox:
         self._numbers = count(1)
 
     def start(self) -> None:
-        """Starts the server and waits until it has imported the entry; not needed, but warm.
+        """Starts the server and waits until it has imported the entries; not needed, but warm.
 
         Raises:
             NnfarmError: `infra.unavailable`, the server did not come up; its output is on this
@@ -90,13 +93,15 @@ class Sandbox:
 
     def run(
         self,
+        kind: JobKind[Any, Outcome],
         work_dir: Path,
         on_event: Callable[[StageEvent], None],
         cancelled: threading.Event,
-    ) -> SandboxResult:
+    ) -> SandboxResult[Outcome]:
         """Runs a job to its end, good or bad.
 
         Args:
+            kind: of the job; its entry is one of the sandbox's.
             work_dir: the job's folder with its input; nothing else may use it.
             on_event: called in this thread for each event of the child.
             cancelled: setting it kills the child.
@@ -104,14 +109,14 @@ class Sandbox:
         Raises:
             JobAbandoned: `cancelled` was set.
         """
-        with JobFolder(work_dir) as folder:
+        with JobFolder(work_dir, kind) as folder:
             started_s = time.monotonic()
             blobs: Mapping[str, Path] = {}
-            outcome: CompileOutcome | NnfarmError
+            outcome: Outcome | NnfarmError
             try:
-                ending = self._run_child(work_dir, folder, on_event, cancelled)
+                ending = self._run_child(kind.entry, work_dir, folder, on_event, cancelled)
                 duration_us = round((time.monotonic() - started_s) * 1e6)
-                outcome = judge(ending, folder, self._limits)
+                outcome = judge(kind, ending, folder, self._limits)
                 # The child's own clock reading is not evidence.
                 outcome = outcome.model_copy(update={"child_duration_us": duration_us})
                 blobs = folder.checked_blobs(outcome)
@@ -121,8 +126,9 @@ class Sandbox:
 
     def _run_child(
         self,
+        entry: str,
         work_dir: Path,
-        folder: JobFolder,
+        folder: JobFolder[Outcome],
         on_event: Callable[[StageEvent], None],
         cancelled: threading.Event,
     ) -> Ending:
@@ -130,7 +136,7 @@ class Sandbox:
             for event in folder.new_events():
                 on_event(event)
 
-        number, report = self._start_child(work_dir)
+        number, report = self._start_child(entry, work_dir)
         deadline_s = time.monotonic() + self._limits.wall_s
         killed_for: str | None = None
         pid: int | None = None
@@ -150,11 +156,12 @@ class Sandbox:
         logger.info("The child used at most %d MiB", end["max_rss_bytes"] >> 20)
         return Ending(end["status"], killed_for == "time")
 
-    def _start_child(self, work_dir: Path) -> tuple[int, socket.socket]:
+    def _start_child(self, entry: str, work_dir: Path) -> tuple[int, socket.socket]:
         number = next(self._numbers)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         folder, limits = str(work_dir.resolve()), asdict(self._limits)
-        order = json.dumps({"start": number, "work_dir": folder, "limits": limits}).encode()
+        start = {"start": number, "entry": entry, "work_dir": folder, "limits": limits}
+        order = json.dumps(start).encode()
         with self._lock, theirs:
             try:
                 self._send_start(order, theirs)
@@ -192,7 +199,7 @@ class Sandbox:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         with theirs:
             self._server = subprocess.Popen(
-                [sys.executable, "-m", "workers.fork_server", str(theirs.fileno()), self._entry],
+                [sys.executable, "-m", "workers.fork_server", str(theirs.fileno()), *self._entries],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -205,8 +212,9 @@ class Sandbox:
         if ready != READY:
             ours.close()
             self._stop()
+            names = " or ".join(self._entries)
             raise NnfarmError(
-                "infra.unavailable", f"The fork server could not import {self._entry}; see the log."
+                "infra.unavailable", f"The fork server could not import {names}; see the log."
             )
         ours.settimeout(None)
         return ours

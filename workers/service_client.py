@@ -17,7 +17,8 @@ import httpx
 from pydantic import ValidationError
 
 from service.contracts.errors import ErrorClass, NnfarmError, Problem, from_problem
-from service.contracts.jobs import CompileFailure, CompileOutcome, JobSpec, StageEvent
+from service.contracts.jobs import JobFailure, JobOutcome, JobTicket, StageEvent
+from workers.job_kind import JobKind, Outcome, Spec
 
 _CHUNK_BYTES = 1024 * 1024
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -44,29 +45,31 @@ class ServiceClient:
         """Closes the connections."""
         self._http.close()
 
-    def claim(self, compilation_id: str, worker_name: str) -> JobSpec:
+    def claim(self, kind: JobKind[Spec, Outcome], job_id: str, worker_name: str) -> Spec:
         """Takes a job.
 
         Raises:
             NnfarmError: `request.conflict`, it is final or another worker's; `infra.unavailable`,
                 the service does not answer.
         """
-        path = f"/internal/v1/compilations/{compilation_id}/claim"
+        path = f"{_job(kind, job_id)}/claim"
         answer = _call(lambda: self._http.post(path, json={"worker_name": worker_name}))
-        return JobSpec.model_validate_json(answer.content)
+        return kind.spec.model_validate_json(answer.content)
 
-    def job(self, spec: JobSpec) -> JobClient:
+    def job(self, kind: JobKind[Spec, Outcome], job_id: str, ticket: JobTicket) -> JobClient:
         """Calls for one claimed job, with its own token."""
-        return JobClient(_connect(self._url, spec.job_token), spec)
+        http = _connect(self._url, ticket.job_token)
+        return JobClient(http, _job(kind, job_id), job_id, ticket.attempt)
 
 
 class JobClient:
     """Calls for one attempt at one job; every one may raise `request.fenced`."""
 
-    def __init__(self, http: httpx.Client, spec: JobSpec) -> None:
+    def __init__(self, http: httpx.Client, path: str, job_id: str, attempt: int) -> None:
+        self.job_id = job_id
         self._http = http
-        self._spec = spec
-        self._path = f"/internal/v1/compilations/{spec.compilation_id}"
+        self._path = path
+        self._attempt = attempt
 
     def __enter__(self) -> JobClient:
         return self
@@ -77,20 +80,18 @@ class JobClient:
     def send_events(self, events: Sequence[StageEvent]) -> None:
         """Reports progress and keeps the lease; may be empty."""
         body = {
-            "attempt": self._spec.attempt,
+            "attempt": self._attempt,
             "events": [event.model_dump(mode="json") for event in events],
         }
         self._post("events", body)
 
-    def complete(self, outcome: CompileOutcome) -> None:
+    def complete(self, outcome: JobOutcome) -> None:
         """Delivers the result; all blobs it names have been uploaded."""
         self._post("complete", outcome.model_dump(mode="json"))
 
     def fail(self, error: NnfarmError, log_tail: str) -> None:
         """Reports that the job cannot be done."""
-        failure = CompileFailure(
-            attempt=self._spec.attempt, problem=error.to_problem(), log_tail=log_tail
-        )
+        failure = JobFailure(attempt=self._attempt, problem=error.to_problem(), log_tail=log_tail)
         self._post("fail", failure.model_dump(mode="json"))
 
     def download(self, sha256: str, path: Path) -> None:
@@ -132,6 +133,10 @@ def _connect(url: str, token: str) -> httpx.Client:
     # trust_env: a proxy of this machine must not see job tokens.
     headers = {"Authorization": f"Bearer {token}"}
     return httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=False)
+
+
+def _job(kind: JobKind[Spec, Outcome], job_id: str) -> str:
+    return f"/internal/v1/{kind.collection}/{job_id}"
 
 
 def _blob(sha256: str) -> str:

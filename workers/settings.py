@@ -33,7 +33,7 @@ class WorkerSettings(BaseSettings):
         "than a job: the heartbeat keeps the job's lease, so the second claim is refused.",
     )
 
-    job_entry: str = Field("workers.pipeline.child", description="Module that does a job")
+    job_entry: str = Field("workers.pipeline.child", description="Module that compiles")
     job_memory_bytes: int = Field(8192 * _MIB, gt=0)
     job_cpu_s: int = Field(600, gt=0)
     job_wall_s: float = Field(900.0, gt=0)

@@ -10,12 +10,13 @@ import os
 import re
 import signal
 from dataclasses import dataclass
+from typing import Any
 
 from service.contracts.errors import ErrorClass, NnfarmError, from_problem
-from service.contracts.jobs import CompileOutcome
 from workers.confine import SandboxLimits
 from workers.fork_server import EXIT_MEMORY, EXIT_UNCONFINED
 from workers.job_folder import JobFolder
+from workers.job_kind import JobKind, Outcome
 
 # Native code that gets no memory aborts, or throws something the child reports as a bug.
 _MEMORY_SIGNS = re.compile(r"\bMemoryError\b|bad_alloc|annot allocate memory|out of memory")
@@ -34,44 +35,49 @@ class Ending:
     out_of_time: bool
 
 
-def judge(ending: Ending, folder: JobFolder, limits: SandboxLimits) -> CompileOutcome:
+def judge(
+    kind: JobKind[Any, Outcome], ending: Ending, folder: JobFolder[Outcome], limits: SandboxLimits
+) -> Outcome:
     """What the end of a child means.
 
     Raises:
         NnfarmError: anything but a good end.
     """
-    memory = _limit("memory_bytes", limits.memory_bytes, f"{limits.memory_bytes >> 20} MiB memory")
+    mebibytes = limits.memory_bytes >> 20
+    memory = _limit(kind, "memory_bytes", limits.memory_bytes, f"{mebibytes} MiB memory")
     starved = _MEMORY_SIGNS.search(folder.log_tail()) is not None
     if ending.out_of_time:
-        raise _limit("wall_s", limits.wall_s, f"{limits.wall_s:g} s")
+        raise _limit(kind, "wall_s", limits.wall_s, f"{limits.wall_s:g} s")
     if os.WIFSIGNALED(ending.status):
-        raise memory if starved else _explain_signal(os.WTERMSIG(ending.status), limits)
+        raise memory if starved else _explain_signal(kind, os.WTERMSIG(ending.status), limits)
     code = os.WEXITSTATUS(ending.status)
     if code == EXIT_MEMORY:
         raise memory
     if code == EXIT_UNCONFINED:
-        raise NnfarmError("infra.unavailable", "This worker cannot confine compile processes.")
+        raise NnfarmError("infra.unavailable", "This worker cannot confine its jobs.")
     if problem := folder.problem():
         error = from_problem(problem)
         raise memory if starved and error.kind.error_class is ErrorClass.BUG else error
     if code != 0:
-        raise NnfarmError(
-            "compile.crashed", f"The compiler ended with code {code}.", exit_code=code
-        )
+        raise _crashed(kind, f"ended with code {code}", exit_code=code)
     if outcome := folder.outcome():
         return outcome
-    raise NnfarmError("compile.crashed", "The compiler ended well but left no result.")
+    raise _crashed(kind, "ended well but left no result")
 
 
-def _explain_signal(number: int, limits: SandboxLimits) -> NnfarmError:
+def _explain_signal(kind: JobKind[Any, Outcome], number: int, limits: SandboxLimits) -> NnfarmError:
     if number == signal.SIGXCPU:
-        return _limit("cpu_s", limits.cpu_s, f"{limits.cpu_s} s of processor time")
+        return _limit(kind, "cpu_s", limits.cpu_s, f"{limits.cpu_s} s of processor time")
     if number == signal.SIGXFSZ:
-        return _limit("file_bytes", limits.file_bytes, f"{limits.file_bytes >> 20} MiB files")
+        return _limit(kind, "file_bytes", limits.file_bytes, f"{limits.file_bytes >> 20} MiB files")
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    return NnfarmError("compile.crashed", f"The compiler was ended by {name}.", signal=name)
+    return _crashed(kind, f"was ended by {name}", signal=name)
 
 
-def _limit(name: str, value: float, amount: str) -> NnfarmError:
-    sentence = f"The build needs more than the {amount} a job may use."
-    return NnfarmError("compile.limit_exceeded", sentence, limit=name, value=value)
+def _crashed(kind: JobKind[Any, Outcome], how: str, **details: object) -> NnfarmError:
+    return NnfarmError(f"{kind.area}.crashed", f"The {kind.actor} {how}.", **details)
+
+
+def _limit(kind: JobKind[Any, Outcome], name: str, value: float, amount: str) -> NnfarmError:
+    sentence = f"The {kind.actor} needs more than the {amount} a job may use."
+    return NnfarmError(f"{kind.area}.limit_exceeded", sentence, limit=name, value=value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +11,13 @@ import typer
 from pydantic import ValidationError
 from typer.exceptions import TyperException
 
+from service.client import arguments
 from service.client.compiling import CompileCommand, show_results
-from service.client.http import Client
-from service.client.messages import CompilationId, RunOn
+from service.client.messages import QUANTIZATION_PREFIX, CompilationId, QuantizationId
+from service.client.quantize_command import quantize
+from service.client.quantizing import show_quantization
 from service.client.results import EXIT_CODE_HELP, ExitCode, Thresholds, exit_code_of
+from service.client.session import Session
 from service.client.tables import (
     coverage_table,
     device_table,
@@ -34,19 +36,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-
-
-@dataclass(frozen=True)
-class Session:
-    """What the global options decide."""
-
-    url: str
-    token: str | None
-    terminal: Terminal
-
-    def client(self) -> Client:
-        """A client of the chosen service."""
-        return Client(self.url, self.token)
 
 
 @app.callback()
@@ -102,6 +91,14 @@ def compile_model(
     precision: Annotated[
         Precision, typer.Option(help="How the accelerator computes on float32 tensors.")
     ] = Precision.FLOAT32,
+    nnapi: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="How the player asks NNAPI: device, preference, priority, compute, "
+            "compile-timeout-ms, execute-timeout-ms; repeatable.",
+        ),
+    ] = None,
     input_shape: Annotated[
         list[str] | None,
         typer.Option(
@@ -127,15 +124,15 @@ def compile_model(
     """Compile a model, run the artifacts, show what came out."""
     session: Session = context.obj
     thresholds = Thresholds(min_agreement, max_error)
-    targets = _run_on(run_on)
+    targets = arguments.run_on(run_on)
     if not wait and (output or thresholds.are_set):
         raise typer.BadParameter("--output and thresholds need the results: not with --no-wait")
     if thresholds.are_set and targets == "none":
         raise typer.BadParameter("thresholds need a run: give --run-on")
     command = CompileCommand(
         model=model,
-        levels=tuple(_int(level) for level in _split(levels)),
-        abis=tuple(_abi(name) for name in _split(abi)),
+        levels=arguments.levels(levels),
+        abis=arguments.abis(abi),
         run_on=targets,
         dataset=dataset,
         options=CompileOptions(
@@ -145,7 +142,8 @@ def compile_model(
             accelerators=tuple(accelerator or ("nnapi",)),
             min_subgraph_ops=min_subgraph_ops,
             precision=precision,
-            input_shapes=dict(_input_shape(text) for text in input_shape or ()),
+            nnapi=arguments.nnapi_settings(nnapi or ()),
+            input_shapes=arguments.input_shapes(input_shape or ()),
         ),
     )
     with session.client() as client:
@@ -159,24 +157,50 @@ def compile_model(
         raise typer.Exit(show_results(client, session.terminal, done, output, thresholds, earlier))
 
 
+app.command(name="quantize", epilog=EXIT_CODE_HELP)(quantize)
+
+
 @app.command()
 def show(
     context: typer.Context,
-    compilation_id: Annotated[str, typer.Argument(help="Id of a compilation (cmp_...).")],
+    job_id: Annotated[
+        str, typer.Argument(help="Id of a compilation (cmp_...) or a quantization (qnt_...).")
+    ],
     ops: Annotated[
         bool, typer.Option("--ops", help="Every operation: where it runs, and why.")
     ] = False,
 ) -> None:
-    """Show a compilation's artifacts and runs."""
+    """Show a compilation's artifacts and runs, or what a quantization costs."""
     session: Session = context.obj
     with session.client() as client:
-        compilation = client.compilation(CompilationId(compilation_id))
+        if job_id.startswith(QUANTIZATION_PREFIX):
+            quantization = client.quantizations.get(QuantizationId(job_id))
+            raise typer.Exit(show_quantization(client, session.terminal, quantization))
+        compilation = client.compilation(CompilationId(job_id))
         if not ops:
             raise typer.Exit(show_results(client, session.terminal, compilation, None))
         reports = [client.explanation(client.artifact(ref.id)) for ref in compilation.artifacts]
         content = {"reports": [report.model_dump(mode="json") for report in reports]}
         coverage = [coverage_table(report) for report in reports[:1]]
         session.terminal.show(content, *map(operation_table, reports), *coverage)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    job_id: Annotated[
+        str, typer.Argument(help="Id of a compilation (cmp_...) or a quantization (qnt_...).")
+    ],
+) -> None:
+    """End a job that is not over, for all who asked for it."""
+    session: Session = context.obj
+    with session.client() as client:
+        job = (
+            client.quantizations.cancel(QuantizationId(job_id))
+            if job_id.startswith(QUANTIZATION_PREFIX)
+            else client.cancel(CompilationId(job_id))
+        )
+        session.terminal.show(job.model_dump(mode="json"), f"{job.id} was cancelled")
 
 
 @app.command()
@@ -212,47 +236,12 @@ def models(context: typer.Context) -> None:
     session.terminal.show(content, model_table(found))
 
 
-def _split(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"--levels: {text!r} is not a number") from None
-
-
-def _input_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, separator, shape = text.rpartition("=")
-    if not separator or not name:
-        raise typer.BadParameter(f"{text!r} is not NAME=SIZE,SIZE,...")
-    return name, tuple(_int(size) for size in _split(shape))
-
-
-def _abi(text: str) -> Abi:
-    try:
-        return Abi(text)
-    except ValueError:
-        raise typer.BadParameter(f"--abi: {text!r} is not one of {', '.join(Abi)}") from None
-
-
-def _run_on(text: str) -> RunOn:
-    match text:
-        case "none" | "any" | "all":
-            return text
-    ids = tuple(_split(text))
-    if not ids:
-        raise typer.BadParameter("--run-on: give none, any, all or device ids")
-    return ids
-
-
-def run(arguments: Sequence[str]) -> int:
+def run(words: Sequence[str]) -> int:
     """Run the command; errors become one line and an exit code."""
     # Typer has not parsed anything yet where its own errors come from.
-    terminal = Terminal("--json" in arguments)
+    terminal = Terminal("--json" in words)
     try:
-        return app(list(arguments), standalone_mode=False) or ExitCode.OK
+        return app(list(words), standalone_mode=False) or ExitCode.OK
     except NnfarmError as error:
         terminal.fail(error)
         return exit_code_of(error)
@@ -263,7 +252,7 @@ def run(arguments: Sequence[str]) -> int:
         terminal.fail(NnfarmError("request.invalid", error.errors()[0]["msg"]))
         return ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        terminal.say("stopped; the compilation goes on, see nnfarm show")
+        terminal.say("stopped; the job goes on, see nnfarm show")
         return 130
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from service.client.http import Client
 from service.client.messages import (
-    FINAL_COMPILATION,
+    FINAL_JOB,
     ArtifactId,
     Compilation,
     CompilationRequest,
@@ -26,7 +26,7 @@ from service.client.results import (
 from service.client.tables import result_table
 from service.client.terminal import Terminal
 from service.contracts.errors import NnfarmError
-from service.contracts.jobs import CompilationStatus, CompileOptions
+from service.contracts.jobs import CompileOptions, JobStatus
 from service.contracts.targets import Abi
 
 
@@ -100,11 +100,11 @@ def show_results(
     A request that was built before has runs of its own: `earlier_runs` are not shown again, and an
     old failure is not held against it.
     """
-    if compilation.status not in FINAL_COMPILATION:
+    if compilation.status not in FINAL_JOB:
         state = f"{compilation.status.value}, {compilation.done} of {compilation.total} steps"
         terminal.show(compilation.model_dump(mode="json"), f"{compilation.id}: {state}")
         return ExitCode.OK
-    if compilation.status is CompilationStatus.FAILED:
+    if compilation.status is JobStatus.FAILED:
         problem = compilation.error
         reason = f"{problem.detail} ({problem.code})" if problem else "no reason was given"
         terminal.show(compilation.model_dump(mode="json"))

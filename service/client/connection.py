@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from service.contracts.errors import ErrorClass, NnfarmError, Problem, from_problem
 
@@ -19,6 +19,8 @@ _PATIENCE_S = 8.0
 _PATIENCE_ONCE_REACHED_S = 60.0
 # A stream that is silent for longer than a few keep-alive pings is dead.
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+_M = TypeVar("_M", bound=BaseModel)
 
 BuildRequest = Callable[[], httpx.Request]
 
@@ -131,3 +133,16 @@ def _error_of(response: httpx.Response) -> NnfarmError:
         code = "infra.unavailable" if response.is_server_error else "bug.internal"
         status = f"{response.status_code} {response.reason_phrase}".strip()
         return NnfarmError(code, f"{response.url} answered {status} without a problem body")
+
+
+def parse(kind: type[_M], answer: dict[str, Any]) -> _M:
+    """An answer as a message of this client."""
+    try:
+        return kind.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise NnfarmError(
+            "bug.internal",
+            f"the service's {kind.__name__} does not fit this client: {where}: {first['msg']}",
+        ) from error

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Set
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
-from pydantic import BaseModel, ValidationError
 
-from service.client.connection import Connection
+from service.client.connection import Connection, parse
+from service.client.following import follow
 from service.client.messages import (
-    FINAL_COMPILATION,
+    FINAL_JOB,
     FINAL_RUN,
     Artifact,
     ArtifactId,
@@ -31,21 +30,19 @@ from service.client.messages import (
     Run,
     RunId,
 )
-from service.client.sse import parse_events
+from service.client.quantizations import Quantizations
 from service.client.transfer import (
     CountedFile,
     OnBytes,
     ignore_bytes,
     sha256_of,
+    write_checked,
     write_package,
 )
 from service.contracts.artifacts import ExplanationReport
-from service.contracts.errors import ErrorClass, NnfarmError
-
-_M = TypeVar("_M", bound=BaseModel)
+from service.contracts.errors import NnfarmError
 
 _PAGE_SIZE = 100
-_RECONNECT_PAUSE_S = 0.2
 
 
 class Client:
@@ -65,6 +62,7 @@ class Client:
         self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None
     ) -> None:
         self._connection = Connection(url, token, transport)
+        self.quantizations = Quantizations(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -85,52 +83,61 @@ class Client:
         self, path: Path, name: str | None = None, on_bytes: OnBytes = ignore_bytes
     ) -> Model:
         """Upload a model; the same bytes give the same model again."""
-        return _parse(
-            Model, self._upload("/v1/models", path, {"name": name or path.stem}, on_bytes)
-        )
+        return parse(Model, self._upload("/v1/models", path, {"name": name or path.stem}, on_bytes))
 
     def upload_dataset(
         self, path: Path, model_id: ModelId, on_bytes: OnBytes = ignore_bytes
     ) -> Dataset:
         """Upload an evaluation set (.npz) for a model."""
-        return _parse(Dataset, self._upload("/v1/datasets", path, {"model_id": model_id}, on_bytes))
+        return parse(Dataset, self._upload("/v1/datasets", path, {"model_id": model_id}, on_bytes))
+
+    def download_model(self, model: Model, path: Path, on_bytes: OnBytes = ignore_bytes) -> None:
+        """Save a model's file; its bytes are checked against the model's hash."""
+        with self._connection.stream(f"/v1/models/{model.id}/content") as response:
+            chunks = response.iter_bytes()
+            write_checked(chunks, path, model.size_bytes, model.sha256, on_bytes)
 
     def models(self) -> list[Model]:
         """All models, newest first."""
-        return [_parse(Model, item) for item in self._items("/v1/models")]
+        return [parse(Model, item) for item in self._items("/v1/models")]
 
     def devices(self) -> list[Device]:
         """All devices the service has heard of."""
-        return [_parse(Device, item) for item in self._items("/v1/devices")]
+        return [parse(Device, item) for item in self._items("/v1/devices")]
 
     def compile(self, request: CompilationRequest) -> Compilation:
         """Ask for artifacts; the same request again is answered from what is built."""
         body = request.model_dump(mode="json", exclude_none=True)
-        return _parse(Compilation, self._connection.json("POST", "/v1/compilations", json=body))
+        return parse(Compilation, self._connection.json("POST", "/v1/compilations", json=body))
+
+    def cancel(self, compilation_id: CompilationId) -> Compilation:
+        """End a compilation that is not over."""
+        path = f"/v1/compilations/{compilation_id}/cancel"
+        return parse(Compilation, self._connection.json("POST", path))
 
     def start_run(self, artifact_id: ArtifactId, device_id: DeviceId) -> Run:
         """Queue a run of an artifact on one device."""
         body = {"artifact_id": artifact_id, "device_id": device_id}
-        return _parse(Run, self._connection.json("POST", "/v1/runs", json=body))
+        return parse(Run, self._connection.json("POST", "/v1/runs", json=body))
 
     def compilation(self, compilation_id: CompilationId) -> Compilation:
         """A compilation as it is now."""
         answer = self._connection.json("GET", f"/v1/compilations/{compilation_id}")
-        return _parse(Compilation, answer)
+        return parse(Compilation, answer)
 
     def artifact(self, artifact_id: ArtifactId) -> Artifact:
         """An artifact with its manifest."""
-        return _parse(Artifact, self._connection.json("GET", f"/v1/artifacts/{artifact_id}"))
+        return parse(Artifact, self._connection.json("GET", f"/v1/artifacts/{artifact_id}"))
 
     def runs(self, compilation_id: CompilationId) -> list[Run]:
         """The runs of a compilation's artifacts."""
         items = self._items("/v1/runs", compilation_id=compilation_id)
-        return [_parse(Run, item) for item in items]
+        return [parse(Run, item) for item in items]
 
     def explanation(self, artifact: Artifact) -> Explanation:
         """Where each operation of an artifact runs, and why."""
         answer = self._connection.json("GET", f"/v1/artifacts/{artifact.id}/report")
-        return Explanation(artifact=artifact, report=_parse(ExplanationReport, answer))
+        return Explanation(artifact=artifact, report=parse(ExplanationReport, answer))
 
     def results(
         self, compilation_id: CompilationId, without: Set[RunId] = frozenset()
@@ -168,34 +175,13 @@ class Client:
         A broken connection is taken up again after the last event seen, when the service comes
         back within a minute.
         """
-        last_id = ""
-        while True:
-            try:
-                for event in self._events(compilation_id, last_id):
-                    last_id = event.id
-                    yield event
-            except NnfarmError as error:
-                if error.kind.error_class is not ErrorClass.INFRA:
-                    raise
-                self.compilation(compilation_id)  # raises where the service stays away
-            else:
-                # The stream also ends in good order when the service is told to stop.
-                if self._is_final(compilation_id):
-                    return
-            time.sleep(_RECONNECT_PAUSE_S)
-
-    def _events(self, compilation_id: CompilationId, last_id: str) -> Iterator[Event]:
-        headers = {"Accept": "text/event-stream"}
-        if last_id:
-            headers["Last-Event-ID"] = last_id
         path = f"/v1/compilations/{compilation_id}/events"
-        with self._connection.stream(path, headers) as response:
-            yield from parse_events(response.iter_lines(), last_id)
+        return follow(self._connection, path, lambda: self._is_final(compilation_id))
 
     def _is_final(self, compilation_id: CompilationId) -> bool:
         status = self.compilation(compilation_id).status
         runs = self.runs(compilation_id)
-        return status in FINAL_COMPILATION and all(run.status in FINAL_RUN for run in runs)
+        return status in FINAL_JOB and all(run.status in FINAL_RUN for run in runs)
 
     def _upload(
         self, url: str, path: Path, fields: dict[str, str], on_bytes: OnBytes
@@ -219,18 +205,6 @@ class Client:
             if not page.get("next_cursor"):
                 return
             params["cursor"] = page["next_cursor"]
-
-
-def _parse(kind: type[_M], answer: dict[str, Any]) -> _M:
-    try:
-        return kind.model_validate(answer)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise NnfarmError(
-            "bug.internal",
-            f"the service's {kind.__name__} does not fit this client: {where}: {first['msg']}",
-        ) from error
 
 
 def _device_name(run: Run) -> str:

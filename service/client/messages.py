@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from service.contracts.artifacts import ExplanationReport, Manifest
 from service.contracts.devices import DeviceDescription, DeviceState
 from service.contracts.errors import Problem
-from service.contracts.jobs import CompilationStatus, CompileOptions
+from service.contracts.jobs import CompileOptions, JobStatus
+from service.contracts.quantization import ModelOrigin, QuantizationCost, QuantizeOptions
 from service.contracts.runs import RunMeasurement, RunStatus
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
@@ -24,11 +25,15 @@ CompilationId = NewType("CompilationId", str)
 ArtifactId = NewType("ArtifactId", str)
 DeviceId = NewType("DeviceId", str)
 RunId = NewType("RunId", str)
+QuantizationId = NewType("QuantizationId", str)
+
+QUANTIZATION_PREFIX = "qnt_"
+"""What ids of quantizations begin with."""
 
 RunOn = Literal["none", "any", "all"] | tuple[str, ...]
 """Which devices run the artifacts: none, one each, every compatible one, or these ids."""
 
-FINAL_COMPILATION = frozenset({CompilationStatus.SUCCEEDED, CompilationStatus.FAILED})
+FINAL_JOB = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED})
 FINAL_RUN = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.SKIPPED})
 
 
@@ -46,6 +51,7 @@ class Model(_Resource):
     size_bytes: int
     signature: ModelSignature
     created_at: str
+    derived_from: ModelOrigin | None = None
 
 
 class Dataset(_Resource):
@@ -71,6 +77,35 @@ class CompilationRequest(BaseModel):
     run_on: RunOn = "none"
 
 
+class QuantizationRequest(BaseModel):
+    """Body of `POST /v1/quantizations`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model_id: ModelId
+    dataset_id: DatasetId
+    options: QuantizeOptions = QuantizeOptions()
+
+
+class Quantization(_Resource):
+    """A quantize request, how far it is, and what came of it."""
+
+    id: QuantizationId
+    model: Model
+    options: QuantizeOptions
+    status: JobStatus
+    stage: str | None = None
+    done: int = 0
+    total: int = 0
+    error: Problem | None = None
+    cached: bool = False
+    result: Model | None = None
+    result_dataset_id: DatasetId | None = None
+    quantized_count: int | None = None
+    operation_count: int | None = None
+    cost: QuantizationCost | None = None
+
+
 class ArtifactRef(_Resource):
     """An artifact as listed with its compilation."""
 
@@ -88,7 +123,7 @@ class Compilation(_Resource):
     """A compile request and how far it is."""
 
     id: CompilationId
-    status: CompilationStatus
+    status: JobStatus
     stage: str | None = None
     done: int = 0
     total: int = 0

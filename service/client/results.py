@@ -21,9 +21,9 @@ class ExitCode(IntEnum):
     ACCURACY = 4
 
 
-EXIT_CODE_HELP = """Exit codes: 0 all is well; 1 the compilation or a run failed; 2 wrong usage or
+EXIT_CODE_HELP = """Exit codes: 0 all is well; 1 the job or a run failed; 2 wrong usage or
 input the service refuses; 3 the service is not reachable or failed itself; 4 the accuracy is below
---min-agreement or above --max-error, or an artifact they apply to was not measured."""
+--min-agreement, above --max-error or --max-loss, or what they apply to was not measured."""
 
 
 def exit_code_of(error: NnfarmError) -> ExitCode:

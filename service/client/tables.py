@@ -49,8 +49,8 @@ def _measured_cells(measurement: RunMeasurement | None) -> tuple[str, str, str, 
     if not measurement.valid:
         mark += " (not valid)"
     return (
-        _share(accuracy.original_top1),
-        _share(accuracy.top1),
+        share_text(accuracy.original_top1),
+        share_text(accuracy.top1),
         f"{accuracy.max_abs_error:.2g}",
         f"{latency.median_us / 1000:.3f} ms{mark}",
         f"{latency.p90_us / 1000:.3f} ms{mark}",
@@ -66,7 +66,8 @@ def _device_cell(result: Result) -> str:
     return f"{name} ({result.run.measurement.engine})"
 
 
-def _share(value: float | None) -> str:
+def share_text(value: float | None) -> str:
+    """A share in percent; a dash where there is none."""
     return _NONE if value is None else f"{100 * value:.1f} %"
 
 
@@ -103,7 +104,7 @@ def coverage_table(explanation: Explanation) -> Table:
 
 
 def _part(some: int, whole: int) -> str:
-    return _share(some / whole) if whole else _NONE
+    return share_text(some / whole) if whole else _NONE
 
 
 def operation_table(explanation: Explanation) -> Table:
@@ -156,7 +157,7 @@ def device_table(devices: list[Device]) -> Table:
 def model_table(models: list[Model]) -> Table:
     """One line a model."""
     table = Table()
-    for name in ("model", "name", "size", "inputs", "outputs", "SHA-256"):
+    for name in ("model", "name", "size", "inputs", "outputs", "SHA-256", "quantized from"):
         table.add_column(name, overflow="fold")
     for model in models:
         signature = model.signature
@@ -167,5 +168,6 @@ def model_table(models: list[Model]) -> Table:
             ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in signature.inputs),
             ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in signature.outputs),
             model.sha256[:12],
+            model.derived_from.model_id if model.derived_from else "",
         )
     return table

@@ -70,6 +70,40 @@ def write_package(
     Raises:
         NnfarmError: `infra.unavailable` when fewer or more bytes came than were announced.
     """
+    _write(chunks, path, expected_bytes, on_bytes, check_package)
+
+
+def write_checked(
+    chunks: Iterable[bytes],
+    path: Path,
+    expected_bytes: int,
+    expected_sha256: str,
+    on_bytes: OnBytes = ignore_bytes,
+) -> None:
+    """Write a download whose hash is known; the file bears its name only when it is complete.
+
+    Raises:
+        NnfarmError: `infra.unavailable` when fewer or more bytes came than were announced,
+            `request.hash_mismatch` when other bytes came.
+    """
+
+    def check(file: Path) -> None:
+        with file.open("rb") as stream:
+            if sha256_of(stream) != expected_sha256:
+                raise NnfarmError(
+                    "request.hash_mismatch", f"{path.name}: other bytes came than were asked for"
+                )
+
+    _write(chunks, path, expected_bytes, on_bytes, check)
+
+
+def _write(
+    chunks: Iterable[bytes],
+    path: Path,
+    expected_bytes: int,
+    on_bytes: OnBytes,
+    check: Callable[[Path], object],
+) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     done = 0
     try:
@@ -83,7 +117,7 @@ def write_package(
                 "infra.unavailable",
                 f"{path.name}: the download broke off at {done} of {expected_bytes} bytes",
             )
-        check_package(partial)
+        check(partial)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -124,3 +124,8 @@ class Manifest(BaseModel):
     parts: tuple[Part, ...]
     versions: dict[str, str] = Field(description="Compiler and library versions by name")
     options: dict[str, str] = Field(description="Every option that shaped the artifact")
+    nnapi_settings: dict[str, str] = Field(
+        default_factory=dict,
+        description="How the player asks NNAPI; see docs/reference/runner.md",
+        examples=[{"preference": "low-power"}],
+    )

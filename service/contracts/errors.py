@@ -69,6 +69,14 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "compile.limit_exceeded": ErrorKind(_U, 422, "The model exceeds the build limits"),
     "compile.crashed": ErrorKind(_B, 500, "The compiler crashed on this model"),
     "compile.reference_failed": ErrorKind(_U, 422, "The original model does not run"),
+    # quantizations
+    "quantize.bad_option": ErrorKind(_U, 422, "A quantization option is not valid"),
+    "quantize.already_quantized": ErrorKind(_U, 422, "The model is quantized already"),
+    "quantize.unsupported_model": ErrorKind(_U, 422, "The model cannot be quantized"),
+    "quantize.limit_exceeded": ErrorKind(_U, 422, "The model exceeds the quantization limits"),
+    "quantize.crashed": ErrorKind(_B, 500, "The quantizer crashed on this model"),
+    # jobs of any kind
+    "job.cancelled": ErrorKind(_U, 409, "The job was cancelled"),
     # runs
     "run.no_device": ErrorKind(_U, 422, "No attached device can run this artifact"),
     "run.device_lost": ErrorKind(_D, 502, "The device went away during the run"),

@@ -1,4 +1,4 @@
-"""Compile jobs: the request, what a worker receives, what it reports and what it delivers."""
+"""Jobs of any kind, and the compile job: request, what a worker receives, reports and delivers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.contracts.artifacts import Manifest, Sha256
 from service.contracts.errors import Problem
+from service.contracts.nnapi_settings import NnapiSettings
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
 
@@ -69,6 +70,10 @@ class CompileOptions(BaseModel):
         "level 2, `float16` level 3; below, the best that the level has is taken and the manifest "
         "says so",
     )
+    nnapi: NnapiSettings = Field(
+        default_factory=NnapiSettings,
+        description="How the player asks NNAPI to compile and run the packages",
+    )
     input_shapes: dict[str, tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...]] = Field(
         default_factory=dict,
         description="Shapes of inputs whose model leaves dimensions open, by input name. NNAPI "
@@ -86,8 +91,8 @@ class CompileTarget(BaseModel):
     abi: Abi
 
 
-class CompilationStatus(StrEnum):
-    """Life of a compilation. `succeeded` and `failed` are final."""
+class JobStatus(StrEnum):
+    """Life of a job of any kind. `succeeded` and `failed` are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -96,8 +101,9 @@ class CompilationStatus(StrEnum):
 
 
 class Stage(StrEnum):
-    """Stages of the pipeline, in order."""
+    """Stages of each kind of job, in order."""
 
+    # compilations
     INGEST = "ingest"
     REFERENCE = "reference"  # the original model on the evaluation inputs, by its own runtime
     PARTITION = "partition"
@@ -105,14 +111,24 @@ class Stage(StrEnum):
     BUILD = "build"
     LINK = "link"
     PACKAGE = "package"
+    # quantizations
+    PREPARE = "prepare"  # checks, shapes, constants folded, batch norms absorbed
+    CALIBRATE = "calibrate"  # the float model on the dataset: the range of every tensor
+    QUANTIZE = "quantize"
+    MEASURE = "measure"  # both models on the dataset: what quantization costs
 
 
-class JobSpec(BaseModel):
-    """What a worker gets when it claims a compilation; token and attempt fence its later calls."""
+class JobTicket(BaseModel):
+    """What a worker gets with every claimed job; token and attempt fence its later calls."""
 
-    compilation_id: str
     attempt: int
     job_token: str
+
+
+class JobSpec(JobTicket):
+    """What a worker gets when it claims a compilation."""
+
+    compilation_id: str
     model_name: str
     model_format: ModelFormat
     model_sha256: Sha256
@@ -161,18 +177,37 @@ class BuiltArtifact(BaseModel):
     manifest: Manifest
 
 
-class CompileOutcome(BaseModel):
-    """What a worker posts when all targets are done."""
+class JobOutcome(BaseModel):
+    """What a worker posts when a job of any kind is done; its blobs have been uploaded before."""
 
     attempt: int
-    signature: ModelSignature
-    evaluation: EvaluationSet
-    artifacts: tuple[BuiltArtifact, ...]
     stage_durations_us: dict[str, int] = Field(description="Sum by stage name")
     child_duration_us: int = Field(description="Wall time of the sandboxed child process")
 
+    def blob_sizes(self) -> dict[Sha256, int | None]:
+        """Every blob the outcome names, with its size in bytes where the outcome says it."""
+        raise NotImplementedError
 
-class CompileFailure(BaseModel):
+
+class CompileOutcome(JobOutcome):
+    """What a worker posts when all targets are done."""
+
+    signature: ModelSignature
+    evaluation: EvaluationSet
+    artifacts: tuple[BuiltArtifact, ...]
+
+    def blob_sizes(self) -> dict[Sha256, int | None]:
+        """The evaluation set and the parts of all artifacts."""
+        sizes: dict[Sha256, int | None] = {
+            self.evaluation.inputs_sha256: None,
+            self.evaluation.expected_sha256: None,
+        }
+        for artifact in self.artifacts:
+            sizes.update({part.sha256: part.size_bytes for part in artifact.manifest.parts})
+        return sizes
+
+
+class JobFailure(BaseModel):
     """What a worker posts when the job cannot be done."""
 
     attempt: int

@@ -42,7 +42,7 @@ def test_last_migration_keeps_rows_on_the_way_down_and_up(database_url: str) -> 
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.downgrade(config, "-1")
+        command.downgrade(config, "0001")
         connection.execute(
             text(
                 "INSERT INTO devices VALUES ('dev_1', 'bench', 'p1', '{}', 'online', "

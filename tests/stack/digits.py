@@ -10,7 +10,7 @@ from pathlib import Path
 from service.client import Client, CompilationRequest
 from service.client.messages import Compilation, Event, Result
 from service.client.results import notes_on
-from service.contracts.jobs import CompilationStatus, CompileOptions
+from service.contracts.jobs import CompileOptions, JobStatus
 from service.contracts.runs import RunStatus
 from service.contracts.targets import Abi
 from service.local.stack import Stack
@@ -41,7 +41,7 @@ def finish(client: Client, compilation: Compilation) -> list[Result]:
     for _ in client.follow(compilation.id):
         pass
     done = client.compilation(compilation.id)
-    assert done.status is CompilationStatus.SUCCEEDED, done.error
+    assert done.status is JobStatus.SUCCEEDED, done.error
     results = client.results(compilation.id)
     for result in results:
         assert result.run is not None

@@ -12,7 +12,7 @@ from service.client.results import Thresholds
 from service.client.terminal import Terminal
 from service.client.transfer import check_package
 from service.contracts.artifacts import OperationPlacement
-from service.contracts.jobs import CompilationStatus
+from service.contracts.jobs import JobStatus
 from service.local.stack import Stack
 from tests.stack.digits import (
     finish,
@@ -62,7 +62,7 @@ def test_the_same_request_again_is_answered_from_what_is_built(client: Client) -
     finish(client, first)
     again = request_digits(client)
     assert again.cached
-    assert again.status is CompilationStatus.SUCCEEDED
+    assert again.status is JobStatus.SUCCEEDED
     finish(client, again)
 
 

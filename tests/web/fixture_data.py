@@ -7,9 +7,9 @@ from fixture_runs import ORIGINAL_TOP1, RUNS, run_summary
 
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import (
-    CompilationStatus,
     CompileOptions,
     EvaluationSet,
+    JobStatus,
     ModelFormat,
     Stage,
 )
@@ -40,7 +40,7 @@ def _done() -> Compilation:
         dataset_id="dat_1",
         options=CompileOptions(),
         attempt=1,
-        status=CompilationStatus.SUCCEEDED,
+        status=JobStatus.SUCCEEDED,
         stage=Stage.PACKAGE,
         done=38,
         total=38,
@@ -93,7 +93,7 @@ def running() -> Compilation:
         dataset_id=None,
         options=CompileOptions(),
         attempt=1,
-        status=CompilationStatus.RUNNING,
+        status=JobStatus.RUNNING,
         stage=Stage.PARTITION,
         done=2,
         total=10,
@@ -122,7 +122,7 @@ def _failed() -> Compilation:
         update={
             "id": FAILED,
             "model": model("detector-with-nms", 6_201_344),
-            "status": CompilationStatus.FAILED,
+            "status": JobStatus.FAILED,
             "stage": Stage.INGEST,
             "done": 0,
             "error": error.to_problem(),

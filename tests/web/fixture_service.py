@@ -28,13 +28,14 @@ from fixture_steering import farm, steering
 
 from service.contracts.artifacts import ExplanationReport
 from service.contracts.errors import NnfarmError
-from service.contracts.jobs import CompilationStatus
+from service.contracts.jobs import JobStatus
 from service.pages import Page
 from service.resources.artifacts.schemas import Artifact
 from service.resources.compilations.schemas import Compilation, CompilationRequest
 from service.resources.datasets.schemas import Dataset
 from service.resources.devices.schemas import Device
 from service.resources.models.schemas import Model
+from service.resources.quantizations.schemas import Quantization
 from service.resources.runs.schemas import Run
 
 DIST = Path(__file__).parents[2] / "web" / "dist"
@@ -125,6 +126,11 @@ async def list_compilations(limit: int = 20, cursor: str | None = None) -> Page[
     return Page[Compilation](items=everything[start:end], next_cursor=_rest(end, everything))
 
 
+@app.get("/v1/quantizations")
+async def list_quantizations() -> Page[Quantization]:
+    return Page[Quantization](items=farm.quantizations)
+
+
 @app.get("/v1/compilations/{compilation_id}")
 async def get_compilation(compilation_id: str) -> Compilation:
     found: Compilation = _one(farm.compilations, compilation_id)
@@ -149,7 +155,7 @@ async def _events(compilation_id: str, sent: int, generation: int) -> AsyncItera
         for sequence, event in enumerate(farm.events[sent:], start=sent + 1):
             yield f"id: {sequence}\nevent: {event['event']}\ndata: {json.dumps(event['data'])}\n\n"
         sent = len(farm.events)
-        final = (CompilationStatus.SUCCEEDED, CompilationStatus.FAILED)
+        final = (JobStatus.SUCCEEDED, JobStatus.FAILED)
         if farm.compilations[compilation_id].status in final:
             return
         await asyncio.sleep(0.02)

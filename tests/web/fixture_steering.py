@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import fixture_data as data
+import fixture_quantizations as made
 from fastapi import APIRouter
 from fixture_bench import DEVICES
 from fixture_runs import RUNS
@@ -23,7 +24,8 @@ class Farm:
         self.compilations = data.compilations()
         self.runs = dict(RUNS)
         self.devices = dict(DEVICES)
-        self.models: dict[str, Model] = {}
+        self.models: dict[str, Model] = made.models()
+        self.quantizations = made.quantizations()
         self.requests: list[dict[str, Any]] = []
         self.token = ""
         self.events: list[dict[str, Any]] = []
@@ -44,6 +46,7 @@ async def reset(empty: bool = False, token: str = "") -> None:
     farm.generation, farm.token = generation, token
     if empty:
         farm.compilations, farm.devices = {}, {}
+        farm.models, farm.quantizations = {}, []
 
 
 @steering.post("/events")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
+from service.contracts.nnapi_settings import NnapiSettings
+
 if TYPE_CHECKING:
     from .conftest import Fixture
 
@@ -47,6 +49,7 @@ def test_model_and_dataset_start_a_compilation(
             "accelerators": ["nnapi"],
             "min_subgraph_ops": 1,
             "precision": "float32",
+            "nnapi": dict.fromkeys(NnapiSettings.model_fields),
             "input_shapes": {},
         },
         "run_on": "any",

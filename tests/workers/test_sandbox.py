@@ -15,7 +15,9 @@ from service.contracts.errors import ErrorClass, NnfarmError
 from service.contracts.jobs import CompileOutcome, StageEvent
 from workers.confine import SandboxLimits, hide_memory
 from workers.sandbox import JobAbandoned, Sandbox, SandboxResult
+from workers.tasks.compile import COMPILATION
 
+FAKE = dataclasses.replace(COMPILATION, entry="fake_child")
 LIMITS = SandboxLimits(
     memory_bytes=4 << 30,
     cpu_s=60,
@@ -28,7 +30,7 @@ LIMITS = SandboxLimits(
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    box = Sandbox("fake_child", LIMITS)
+    box = Sandbox([FAKE.entry], LIMITS)
     box.start()
     yield box
     box.close()
@@ -36,17 +38,17 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def limited(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    box = Sandbox("fake_child", dataclasses.replace(LIMITS, **request.param))
+    box = Sandbox([FAKE.entry], dataclasses.replace(LIMITS, **request.param))
     yield box
     box.close()
 
 
-def run(box: Sandbox, folder: Path, do: str, **arguments: Any) -> SandboxResult:
+def run(box: Sandbox, folder: Path, do: str, **arguments: Any) -> SandboxResult[CompileOutcome]:
     (folder / "job.json").write_text(json.dumps({"do": do, **arguments}))
-    return box.run(folder, lambda _: None, threading.Event())
+    return box.run(FAKE, folder, lambda _: None, threading.Event())
 
 
-def failure(result: SandboxResult) -> NnfarmError:
+def failure(result: SandboxResult[CompileOutcome]) -> NnfarmError:
     assert isinstance(result.outcome, NnfarmError), result.outcome
     assert result.blobs == {}
     return result.outcome
@@ -55,7 +57,7 @@ def failure(result: SandboxResult) -> NnfarmError:
 def test_good_end_gives_outcome_blobs_and_events(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text('{"do": "build"}')
     events: list[StageEvent] = []
-    result = sandbox.run(tmp_path, events.append, threading.Event())
+    result = sandbox.run(FAKE, tmp_path, events.append, threading.Event())
     assert isinstance(result.outcome, CompileOutcome), result
     assert [event.done for event in events] == [0, 1]
     assert sorted(path.read_text() for path in result.blobs.values()) == [
@@ -145,7 +147,7 @@ def test_cancel_kills_the_child(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text('{"do": "hang"}')
     cancelled = threading.Event()
     with pytest.raises(JobAbandoned):
-        sandbox.run(tmp_path, lambda _: cancelled.set(), cancelled)
+        sandbox.run(FAKE, tmp_path, lambda _: cancelled.set(), cancelled)
     assert_gone(tmp_path)
 
 
@@ -156,7 +158,7 @@ def test_child_has_no_network_secrets_or_privileges(
     secret.write_text("secret")
     monkeypatch.setenv("NNFARM_WORKER_TOKEN", "secret")
     hide_memory()
-    box = Sandbox("fake_child", LIMITS)
+    box = Sandbox([FAKE.entry], LIMITS)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         places = {"port": port, "worker_pid": os.getpid(), "secret": str(secret)}
@@ -216,7 +218,10 @@ def test_dead_server_is_an_infrastructure_error_and_restarts(
     def kill_server(_: StageEvent) -> None:
         os.kill(int((first / "server.pid").read_text()), signal.SIGKILL)
 
-    assert failure(limited.run(first, kill_server, threading.Event())).code == "infra.worker_lost"
+    assert (
+        failure(limited.run(FAKE, first, kill_server, threading.Event())).code
+        == "infra.worker_lost"
+    )
     assert_gone(first)
     assert isinstance(run(limited, second, "build").outcome, CompileOutcome)
 
@@ -231,7 +236,7 @@ def test_children_run_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
 
     def hang() -> None:
         with pytest.raises(JobAbandoned):
-            sandbox.run(slow, lambda _: running.set(), cancelled)
+            sandbox.run(FAKE, slow, lambda _: running.set(), cancelled)
         abandoned.append(True)
 
     thread = threading.Thread(target=hang)
@@ -245,5 +250,5 @@ def test_children_run_side_by_side(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_unknown_entry_is_reported() -> None:
     with pytest.raises(NnfarmError, match="could not import no_such_module") as caught:
-        Sandbox("no_such_module", LIMITS).start()
+        Sandbox(["no_such_module"], LIMITS).start()
     assert caught.value.code == "infra.unavailable"

@@ -10,6 +10,7 @@ from fake_service import WORKER_TOKEN, FakeService
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import Stage, StageEvent
 from workers.service_client import JobClient, ServiceClient
+from workers.tasks.compile import COMPILATION
 
 
 @pytest.fixture
@@ -21,18 +22,20 @@ def client(service: FakeService) -> Iterator[ServiceClient]:
 
 @pytest.fixture
 def job(service: FakeService, client: ServiceClient) -> Iterator[JobClient]:
-    with client.job(client.claim(service.add_job(b"model"), "here")) as connection:
+    name = service.add_job(b"model")
+    ticket = client.claim(COMPILATION, name, "here")
+    with client.job(COMPILATION, name, ticket) as connection:
         yield connection
 
 
 def test_claim_gives_the_job(service: FakeService, client: ServiceClient) -> None:
     name = service.add_job(b"model", b"dataset", attempt=3)
-    assert client.claim(name, "here") == service.jobs[name]
+    assert client.claim(COMPILATION, name, "here") == service.jobs[name]
 
 
 def test_problem_of_the_service_is_raised_as_it_is(client: ServiceClient) -> None:
     with pytest.raises(NnfarmError) as caught:
-        client.claim("cmp_none", "here")
+        client.claim(COMPILATION, "cmp_none", "here")
     assert caught.value.code == "request.not_found"
 
 
@@ -42,7 +45,7 @@ def test_wrong_token(service: FakeService) -> None:
         closing(ServiceClient(service.url, "guessed")) as client,
         pytest.raises(NnfarmError) as caught,
     ):
-        client.claim(name, "here")
+        client.claim(COMPILATION, name, "here")
     assert caught.value.code == "request.unauthorized"
 
 
@@ -51,14 +54,14 @@ def test_server_errors_are_tried_again(
     service: FakeService, client: ServiceClient, status: int
 ) -> None:
     service.answers = [status, status, 200]
-    client.claim(service.add_job(b"model"), "here")
+    client.claim(COMPILATION, service.add_job(b"model"), "here")
     assert service.calls["claim"] == 3
 
 
 def test_client_errors_are_not_tried_again(service: FakeService, client: ServiceClient) -> None:
     service.answers = [404]
     with pytest.raises(NnfarmError, match="was answered 404") as caught:
-        client.claim(service.add_job(b"model"), "here")
+        client.claim(COMPILATION, service.add_job(b"model"), "here")
     assert caught.value.code == "bug.internal"
     assert service.calls["claim"] == 1
 
@@ -68,7 +71,7 @@ def test_lasting_server_error_is_an_infrastructure_error(
 ) -> None:
     service.answers = [500] * 100
     with pytest.raises(NnfarmError, match="answered 500") as caught:
-        client.claim(service.add_job(b"model"), "here")
+        client.claim(COMPILATION, service.add_job(b"model"), "here")
     assert caught.value.code == "infra.unavailable"
 
 
@@ -79,7 +82,7 @@ def test_nobody_listens() -> None:
         closing(ServiceClient(f"http://127.0.0.1:{port}", WORKER_TOKEN)) as client,
         pytest.raises(NnfarmError, match="ConnectError") as caught,
     ):
-        client.claim("cmp_0", "here")
+        client.claim(COMPILATION, "cmp_0", "here")
     assert caught.value.code == "infra.unavailable"
 
 

@@ -6,6 +6,7 @@ import { createBrowserRouter, RouterProvider } from "react-router";
 import { ProblemError } from "./api/problem";
 import { CompilationPage } from "./pages/compilations/CompilationPage";
 import { DevicesPage } from "./pages/devices/DevicesPage";
+import { ModelsPage } from "./pages/models/ModelsPage";
 import { NotFoundPage } from "./pages/overview/NotFoundPage";
 import { OverviewPage } from "./pages/overview/OverviewPage";
 import { UploadPage } from "./pages/upload/UploadPage";
@@ -33,6 +34,7 @@ const router = createBrowserRouter([
     children: [
       { path: "/", element: <OverviewPage /> },
       { path: "/compilations/:id", element: <CompilationPage /> },
+      { path: "/models", element: <ModelsPage /> },
       { path: "/devices", element: <DevicesPage /> },
       { path: "/upload", element: <UploadPage /> },
       { path: "*", element: <NotFoundPage /> },

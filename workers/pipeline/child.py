@@ -1,4 +1,4 @@
-"""Entry of the sandboxed child: a folder with job.json in, outcome.json or problem.json out.
+"""Entry of the sandboxed child that compiles: job.json in, outcome.json or problem.json out.
 
 Imported once by the fork server, so that forked children start with TVM loaded. Nothing here may
 start a thread at import: threads do not survive a fork.
@@ -7,12 +7,11 @@ start a thread at import: threads do not survive a fork.
 from __future__ import annotations
 
 import sys
-import traceback
 from pathlib import Path
 
-from service.contracts.errors import ErrorClass, NnfarmError
-from service.contracts.jobs import StageEvent
+from service.contracts.jobs import CompileOutcome
 from workers.backends.nnapi.ops import operations
+from workers.job_child import Report, carry_out
 from workers.pipeline.plan import JobInput, plan
 from workers.pipeline.run import run
 
@@ -20,40 +19,13 @@ operations()  # import the op files before the fork, not in every child
 
 
 def main(work_dir: Path) -> int:
-    """Carry out the job in a folder.
-
-    Returns:
-        0 when outcome.json was written, 1 when problem.json was.
-    """
-    try:
-        job = JobInput.model_validate_json((work_dir / "job.json").read_text("utf-8"))
-        with (work_dir / "events.jsonl").open("a", encoding="utf-8") as events:
-
-            def report(event: StageEvent) -> None:
-                events.write(event.model_dump_json() + "\n")
-                events.flush()
-
-            outcome = run(plan(job), work_dir, report)
-    except NnfarmError as error:
-        _write_problem(work_dir, error)
-        return 1
-    except MemoryError:
-        raise
-    except Exception as error:
-        traceback.print_exc()
-        _write_problem(
-            work_dir,
-            NnfarmError("bug.internal", f"{type(error).__name__}: {str(error)[:500]}"),
-        )
-        return 1
-    (work_dir / "outcome.json").write_text(outcome.model_dump_json(), "utf-8")
-    return 0
+    """Carry out the compile job in a folder; exit code 0 when outcome.json was written, else 1."""
+    return carry_out(work_dir, _compile)
 
 
-def _write_problem(work_dir: Path, error: NnfarmError) -> None:
-    if error.kind.error_class is ErrorClass.BUG:
-        traceback.print_exc()
-    (work_dir / "problem.json").write_text(error.to_problem().model_dump_json(), "utf-8")
+def _compile(work_dir: Path, report: Report) -> CompileOutcome:
+    job = JobInput.model_validate_json((work_dir / "job.json").read_text("utf-8"))
+    return run(plan(job), work_dir, report)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,7 @@ class _Run:
             operation_count=report.operation_count,
             parts=(),
             versions=self._plan.versions,
+            nnapi_settings=spec.options.nnapi.to_manifest(),
             options=_recorded(spec.options, model, chosen.backend.precision_at(level)),
         )
 

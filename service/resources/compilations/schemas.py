@@ -9,11 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.contracts.errors import Problem
 from service.contracts.jobs import (
-    CompilationStatus,
     CompileOptions,
     EvaluationSet,
+    JobStatus,
     Stage,
-    StageEvent,
 )
 from service.contracts.targets import Abi
 from service.resources.artifacts.schemas import ArtifactSummary
@@ -74,7 +73,7 @@ class Compilation(BaseModel):
     levels: list[int]
     abis: list[Abi]
     options: CompileOptions
-    status: CompilationStatus
+    status: JobStatus
     stage: Stage | None
     done: int = Field(description="Steps that are over")
     total: int = Field(description="Steps of the whole job; 0 until a worker has planned it")
@@ -88,16 +87,3 @@ class Compilation(BaseModel):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-
-
-class ClaimRequest(BaseModel):
-    """A worker wants a compilation."""
-
-    worker_name: ShortText = Field(examples=["worker-1"])
-
-
-class EventsRequest(BaseModel):
-    """Progress of a job; also its heartbeat."""
-
-    attempt: int
-    events: list[StageEvent] = Field(default=[], max_length=1000)

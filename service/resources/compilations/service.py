@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from service import outbox
-from service.columns import utc_now
 from service.contracts.artifacts import Sha256
 from service.contracts.errors import NnfarmError
-from service.contracts.jobs import CompilationStatus, CompileOptions, CompileTarget
+from service.contracts.jobs import CompileOptions, CompileTarget, JobStatus
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
-from service.contracts.tasks import COMPILE_QUEUE, COMPILE_TASK
 from service.identifiers import new_id
+from service.jobs import lifecycle
+from service.jobs.keys import content_key
 from service.resources.artifacts import repository as artifacts
 from service.resources.artifacts.schemas import artifact_summary
-from service.resources.compilations import repository
+from service.resources.compilations.kind import COMPILATION
 from service.resources.compilations.schemas import Compilation, CompilationRequest
 from service.resources.compilations.tables import CompilationRow, RunWish
 from service.resources.datasets import service as datasets
@@ -30,8 +27,6 @@ from service.resources.models.schemas import Model
 from service.resources.runs import repository as runs
 from service.resources.runs import service as run_rules
 from service.resources.runs.schemas import run_summary
-
-FINAL = (CompilationStatus.SUCCEEDED, CompilationStatus.FAILED)
 
 
 def request_compilation(
@@ -45,54 +40,22 @@ def request_compilation(
     """
     targets = _targets(request)
     model = model_rules.require_model(session, request.model_id)
-    dataset_sha256 = _dataset_sha256(session, request)
+    dataset_sha256: Sha256 | None = None
+    if request.dataset_id is not None:
+        dataset = datasets.require_dataset_of(session, request.dataset_id, request.model_id)
+        dataset_sha256 = dataset.sha256
     wish: RunWish | None = None if request.run_on == "none" else request.run_on
     if isinstance(wish, list):
         wish = list(dict.fromkeys(wish))
         for device_id in wish:
             device_rules.require_device(session, device_id)
     key = _cache_key(model.sha256, dataset_sha256, targets, request.options, compiler_version)
-    # Twice: another request may insert the same key between our look and our insert, or fail
-    # between our insert and our second look.
-    for _ in range(2):
-        existing = repository.lock_by_key(session, key)
-        if existing is not None:
-            _add_wish(session, existing, wish)
-            return existing, False
-        row = _new_row(request, key, targets, wish)
-        if repository.add(session, row):
-            outbox.enqueue(session, COMPILE_TASK, COMPILE_QUEUE, row.id)
-            publish_status(session, row)
-            return row, True
-    raise NnfarmError("infra.unavailable", "The same request is changing right now; try again.")
-
-
-def require_compilation(session: Session, compilation_id: str) -> CompilationRow:
-    """The compilation with this id.
-
-    Raises:
-        NnfarmError: ``request.not_found``.
-    """
-    row = repository.find(session, compilation_id)
-    if row is None:
-        raise NnfarmError("request.not_found", f"There is no compilation {compilation_id}.")
-    return row
-
-
-def publish_status(session: Session, row: CompilationRow) -> None:
-    """Tell followers the compilation's status."""
-    data = {
-        "status": row.status.value,
-        "attempt": row.attempt,
-        "error": row.problem.model_dump(mode="json") if row.problem else None,
-    }
-    repository.append_event(session, row.id, "status", data)
-
-
-def is_over(session: Session, compilation_id: str) -> bool:
-    """Whether the compilation and all its runs are final: its stream will not grow by itself."""
-    row = require_compilation(session, compilation_id)
-    return row.status in FINAL and runs.count_unfinished(session, compilation_id) == 0
+    row, is_new = lifecycle.begin_or_join(
+        session, COMPILATION, key, lambda: _new_row(request, key, targets, wish)
+    )
+    if not is_new:
+        _add_wish(session, row, wish)
+    return row, is_new
 
 
 def views(session: Session, rows: Sequence[CompilationRow]) -> list[Compilation]:
@@ -154,19 +117,6 @@ def _targets(request: CompilationRequest) -> tuple[CompileTarget, ...]:
     )
 
 
-def _dataset_sha256(session: Session, request: CompilationRequest) -> Sha256 | None:
-    if request.dataset_id is None:
-        return None
-    dataset = datasets.require_dataset(session, request.dataset_id)
-    if dataset.model_id != request.model_id:
-        raise NnfarmError(
-            "dataset.mismatch",
-            f"Dataset {dataset.id} was checked against model {dataset.model_id}, "
-            f"not {request.model_id}.",
-        )
-    return dataset.sha256
-
-
 def _cache_key(
     model_sha256: Sha256,
     dataset_sha256: Sha256 | None,
@@ -174,15 +124,13 @@ def _cache_key(
     options: CompileOptions,
     compiler_version: str,
 ) -> Sha256:
-    """Address of everything that shapes the result; see DESIGN, "Reproducible"."""
-    facts = {
-        "model": model_sha256,
-        "dataset": dataset_sha256,
-        "targets": [[target.abi, target.feature_level] for target in targets],
-        "options": _in_any_order(options),
-        "compiler": compiler_version,
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return content_key(
+        model=model_sha256,
+        dataset=dataset_sha256,
+        targets=[[target.abi, target.feature_level] for target in targets],
+        options=_in_any_order(options),
+        compiler=compiler_version,
+    )
 
 
 def _in_any_order(options: CompileOptions) -> dict[str, object]:
@@ -197,7 +145,6 @@ def _new_row(
     targets: tuple[CompileTarget, ...],
     wish: RunWish | None,
 ) -> CompilationRow:
-    now = utc_now()
     return CompilationRow(
         id=new_id("cmp"),
         model_id=request.model_id,
@@ -206,16 +153,6 @@ def _new_row(
         targets=targets,
         options=request.options,
         run_wishes=[] if wish is None else [wish],
-        status=CompilationStatus.QUEUED,
-        done=0,
-        total=0,
-        log_tail="",
-        stage_durations_us={},
-        attempt=0,
-        sent_at=now,
-        sent_count=1,
-        last_sequence=0,
-        created_at=now,
     )
 
 
@@ -223,7 +160,7 @@ def _add_wish(session: Session, row: CompilationRow, wish: RunWish | None) -> No
     """Have a joined compilation run as this request asked: now, or once it has succeeded."""
     if wish is None:
         return
-    if row.status is CompilationStatus.SUCCEEDED:
+    if row.status is JobStatus.SUCCEEDED:
         built = artifacts.of_compilations(session, [row.id]).get(row.id, [])
         run_rules.create_runs(session, built, wish)
     elif wish not in row.run_wishes:

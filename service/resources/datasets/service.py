@@ -33,6 +33,39 @@ def add_dataset(
     return existing, False
 
 
+def share(session: Session, dataset: DatasetRow, model_id: str) -> DatasetRow:
+    """The same samples for a model with the same inputs."""
+    row = DatasetRow(
+        id=new_id("dat"),
+        model_id=model_id,
+        sha256=dataset.sha256,
+        size_bytes=dataset.size_bytes,
+        sample_count=dataset.sample_count,
+        has_labels=dataset.has_labels,
+        created_at=utc_now(),
+    )
+    if repository.add(session, row):
+        return row
+    existing = repository.find_by_hash(session, model_id, dataset.sha256)
+    assert existing is not None
+    return existing
+
+
+def require_dataset_of(session: Session, dataset_id: str, model_id: str) -> DatasetRow:
+    """The dataset with this id, which was checked against this model.
+
+    Raises:
+        NnfarmError: ``request.not_found``, ``dataset.mismatch``.
+    """
+    dataset = require_dataset(session, dataset_id)
+    if dataset.model_id != model_id:
+        raise NnfarmError(
+            "dataset.mismatch",
+            f"Dataset {dataset.id} was checked against model {dataset.model_id}, not {model_id}.",
+        )
+    return dataset
+
+
 def require_dataset(session: Session, dataset_id: str) -> DatasetRow:
     """The dataset with this id.
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.contracts.artifacts import Sha256
 from service.contracts.jobs import ModelFormat
+from service.contracts.quantization import ModelOrigin
 from service.contracts.tensors import ModelSignature
 
 
@@ -22,4 +23,5 @@ class Model(BaseModel):
     sha256: Sha256
     size_bytes: int
     signature: ModelSignature
+    derived_from: ModelOrigin | None = Field(None, description="What a quantization made it from")
     created_at: datetime

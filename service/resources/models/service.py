@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from service.columns import utc_now
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import ModelFormat
+from service.contracts.quantization import ModelOrigin
 from service.contracts.tensors import ModelSignature
 from service.identifiers import new_id
 from service.resources.models import repository
@@ -24,8 +25,9 @@ def add_model(
     name: str,
     model_format: ModelFormat,
     signature: ModelSignature,
+    origin: ModelOrigin | None = None,
 ) -> tuple[ModelRow, bool]:
-    """Keep a model; answers the row and whether it is new."""
+    """Keep a model; answers the row and whether it is new. What was uploaded has no origin."""
     row = ModelRow(
         id=new_id("mod"),
         name=name,
@@ -33,12 +35,14 @@ def add_model(
         sha256=staged.sha256,
         size_bytes=staged.size_bytes,
         signature=signature,
+        derived_from=origin,
         created_at=utc_now(),
     )
     if repository.add(session, row):
         return row, True
     existing = repository.find_by_hash(session, staged.sha256)
     assert existing is not None
+    existing.derived_from = existing.derived_from or origin
     return existing, False
 
 
@@ -52,6 +56,11 @@ def require_model(session: Session, model_id: str) -> ModelRow:
     if row is None:
         raise NnfarmError("request.not_found", f"There is no model {model_id}.")
     return row
+
+
+def derived_name(model: ModelRow, suffix: str) -> str:
+    """The name of what was made from a model."""
+    return f"{model.name[: _MAX_NAME_LETTERS - len(suffix) - 1]}-{suffix}"
 
 
 def model_name(given: str | None, file_name: str | None) -> str:

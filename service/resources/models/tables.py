@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from service.columns import Base, PydanticJson, UtcDateTime, enum_column
 from service.contracts.jobs import ModelFormat
+from service.contracts.quantization import ModelOrigin
 from service.contracts.tensors import ModelSignature
 
 
@@ -23,4 +24,5 @@ class ModelRow(Base):
     sha256: Mapped[str] = mapped_column(String(64), unique=True)
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     signature: Mapped[ModelSignature] = mapped_column(PydanticJson(ModelSignature))
+    derived_from: Mapped[ModelOrigin | None] = mapped_column(PydanticJson(ModelOrigin))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -11,7 +11,7 @@ from service.contracts.errors import ErrorClass, NnfarmError, from_problem
 from service.contracts.runs import Lease, LeaseRequest, MeasureOptions, RunReport, RunStatus
 from service.db import announce
 from service.resources.artifacts import service as artifacts
-from service.resources.compilations import repository as compilations
+from service.resources.compilations.tables import CompilationRow
 from service.resources.devices import quarantine
 from service.resources.devices import repository as devices
 from service.resources.devices import service as device_rules
@@ -192,7 +192,7 @@ def _lease(
     session: Session, run: RunRow, device: DeviceRow, settings: Settings, tokens: TokenSigner
 ) -> Lease:
     artifact = artifacts.require_artifact(session, run.artifact_id)
-    compilation = compilations.find(session, run.compilation_id)
+    compilation = session.get(CompilationRow, run.compilation_id)
     assert compilation is not None
     assert compilation.evaluation is not None  # set in the commit that made the artifact
     return Lease(

@@ -13,9 +13,10 @@ from service.contracts.errors import NnfarmError
 from service.contracts.runs import RunStatus
 from service.db import announce
 from service.identifiers import new_id
+from service.jobs import repository as jobs
 from service.resources.artifacts import service as artifacts
 from service.resources.artifacts.tables import ArtifactRow
-from service.resources.compilations import repository as compilations
+from service.resources.compilations.tables import CompilationRow
 from service.resources.devices import repository as devices
 from service.resources.devices import service as device_rules
 from service.resources.devices.tables import DeviceRow
@@ -116,7 +117,7 @@ def publish(session: Session, row: RunRow) -> None:
     """Tell followers of the compilation how the run is."""
     device = devices.find(session, row.device_id) if row.device_id else None
     data = run_summary(row, device).model_dump(mode="json")
-    compilations.append_event(session, row.compilation_id, "run", data)
+    jobs.append_event(session, CompilationRow, row.compilation_id, "run", data)
 
 
 def _add(session: Session, artifact: ArtifactRow, device: DeviceRow | None) -> RunRow:

@@ -31,6 +31,7 @@ def test_compile_shows_the_table_and_saves_packages(
         "--dataset", model, "--exclude-op", "Softmax", "--exclude-op", "Relu",
         "--exclude-node", "head", "--only-node", "conv", "--min-subgraph-ops", "2",
         "--accelerator", "element_wise", "--accelerator", "nnapi",
+        "--nnapi", "device=type:gpu", "--nnapi", "execute-timeout-ms=500",
         "--precision", "float16", "--input-shape", "image=1,1,8,8", "--output", output,
     )  # fmt: skip
     out = capsys.readouterr().out
@@ -49,6 +50,7 @@ def test_compile_shows_the_table_and_saves_packages(
                 "accelerators": ["element_wise", "nnapi"],
                 "min_subgraph_ops": 2,
                 "precision": "float16",
+                "nnapi": {"device": "type:gpu", "execute_timeout_ms": 500},
                 "input_shapes": {"image": [1, 1, 8, 8]},
             },
             "run_on": "any",
@@ -153,6 +155,10 @@ def test_nothing_measured_does_not_pass_a_threshold(
         (("compile", "MODEL", "--abi", "mips"), "'mips' is not one of arm64-v8a"),
         (("compile", "MODEL", "--max-error", "1"), "thresholds need a run"),
         (("compile", "MODEL", "--no-wait", "--output", "x"), "not with --no-wait"),
+        (("compile", "MODEL", "--nnapi", "priority"), "'priority' is not NAME=VALUE"),
+        (("compile", "MODEL", "--nnapi", "priority=urgent"), "--nnapi priority: Input should be"),
+        (("compile", "MODEL", "--nnapi", "device=type:tpu"), "the types of devices are other, cpu"),
+        (("compile", "MODEL", "--nnapi", "speed=1"), "--nnapi speed: Extra inputs"),
         (("compile", "nothing.onnx"), "nothing.onnx"),
         (("compile", "MODEL", "--min-agreement", "2"), "min-agreement"),
         (("paint",), "paint"),

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -12,18 +13,26 @@ from fastapi.responses import JSONResponse
 
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import (
-    CompileFailure,
     CompileOptions,
     CompileOutcome,
     CompileTarget,
+    JobFailure,
+    JobOutcome,
     JobSpec,
+    JobTicket,
     ModelFormat,
     StageEvent,
 )
+from service.contracts.quantization import QuantizeOptions, QuantizeOutcome, QuantizeSpec
 from service.contracts.targets import Abi
+from service.contracts.tensors import ModelSignature
 
 WORKER_TOKEN = "worker-token"
 JOB_TOKEN = "job-token"
+OUTCOMES: dict[str, type[JobOutcome]] = {
+    "compilations": CompileOutcome,
+    "quantizations": QuantizeOutcome,
+}
 
 
 class FakeService:
@@ -38,10 +47,10 @@ class FakeService:
     def __init__(self) -> None:
         self.url = ""
         self.blobs: dict[str, bytes] = {}
-        self.jobs: dict[str, JobSpec] = {}
+        self.jobs: dict[str, JobTicket] = {}
         self.events: list[StageEvent] = []
-        self.outcomes: list[CompileOutcome] = []
-        self.failures: list[CompileFailure] = []
+        self.outcomes: list[Any] = []
+        self.failures: list[JobFailure] = []
         self.calls: Counter[str] = Counter()
         self.answers: list[int] = []
         self.fenced_after: int | None = None
@@ -68,6 +77,21 @@ class FakeService:
         )
         self.jobs[spec.compilation_id] = spec
         return spec.compilation_id
+
+    def add_quantization(
+        self, model: bytes, signature: ModelSignature, dataset: bytes, options: QuantizeOptions
+    ) -> str:
+        spec = QuantizeSpec(
+            quantization_id=f"qnt_{len(self.jobs)}",
+            attempt=1,
+            job_token=JOB_TOKEN,
+            model_sha256=self.add_blob(model),
+            signature=signature,
+            dataset_sha256=self.add_blob(dataset),
+            options=options,
+        )
+        self.jobs[spec.quantization_id] = spec
+        return spec.quantization_id
 
     def wait_for_end(self, timeout_s: float) -> bool:
         with self.changed:
@@ -104,33 +128,34 @@ def _add_gate(app: FastAPI, state: FakeService) -> None:
 
 
 def _add_jobs(app: FastAPI, state: FakeService) -> None:
-    prefix = "/internal/v1/compilations/{compilation_id}"
+    prefix = "/internal/v1/{collection}/{job_id}"
 
     @app.post(prefix + "/claim")
-    def claim(compilation_id: str, body: dict[str, str]) -> Response:
+    def claim(job_id: str, body: dict[str, str]) -> Response:
         assert body["worker_name"]
-        if compilation_id not in state.jobs:
+        if job_id not in state.jobs:
             return _problem("request.not_found")
         if state.outcomes or state.failures:
             return _problem("request.conflict")
-        return Response(state.jobs[compilation_id].model_dump_json())
+        return Response(state.jobs[job_id].model_dump_json())
 
     @app.post(prefix + "/events")
-    def events(compilation_id: str, body: dict[str, object]) -> Response:
+    def events(job_id: str, body: dict[str, object]) -> Response:
         if state.fenced_after is not None and state.calls["events"] > state.fenced_after:
             return _problem("request.fenced")
-        assert body["attempt"] == state.jobs[compilation_id].attempt
+        assert body["attempt"] == state.jobs[job_id].attempt
         state.events += [StageEvent.model_validate(item) for item in body["events"]]  # type: ignore[attr-defined]
         return Response(status_code=204)
 
     @app.post(prefix + "/complete", status_code=204)
-    def complete(compilation_id: str, body: CompileOutcome) -> None:
-        assert body.attempt == state.jobs[compilation_id].attempt
-        state.outcomes.append(body)
+    def complete(collection: str, job_id: str, body: dict[str, object]) -> None:
+        outcome = OUTCOMES[collection].model_validate(body)
+        assert outcome.attempt == state.jobs[job_id].attempt
+        state.outcomes.append(outcome)
 
     @app.post(prefix + "/fail", status_code=204)
-    def fail(compilation_id: str, body: CompileFailure) -> None:
-        assert body.attempt == state.jobs[compilation_id].attempt
+    def fail(job_id: str, body: JobFailure) -> None:
+        assert body.attempt == state.jobs[job_id].attempt
         state.failures.append(body)
 
 

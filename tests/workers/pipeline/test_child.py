@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from service.contracts.artifacts import ExplanationReport, OperationPlacement
 from service.contracts.errors import Problem
 from service.contracts.jobs import CompileOptions, CompileOutcome, JobSpec, StageEvent
+from service.contracts.nnapi_settings import NnapiSettings
 from tests.workers.onnx_models import make_model, single, weights
 from workers.pipeline import child
 
@@ -188,3 +189,13 @@ def test_samples_of_another_size_are_refused_with_both_shapes(
     assert problem.code == "dataset.mismatch"
     assert "[1, 3, 8, 8]" in problem.detail
     assert not (folder / "outcome.json").exists()
+
+
+def test_the_manifest_carries_the_settings_of_nnapi(compile_model: Any) -> None:
+    settings = NnapiSettings(device="not:nnapi-reference", execute_timeout_ms=500)
+    folder, code = compile_model(_network(), [(4, "x86_64")], CompileOptions(nnapi=settings))
+    assert code == 0
+    assert _outcome(folder).artifacts[0].manifest.nnapi_settings == {
+        "device": "not:nnapi-reference",
+        "execute-timeout-ms": "500",
+    }

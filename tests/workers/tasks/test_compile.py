@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import subprocess
@@ -18,21 +19,23 @@ from workers.input_cache import InputCache
 from workers.sandbox import Sandbox
 from workers.service_client import ServiceClient
 from workers.settings import WorkerSettings
-from workers.tasks.compile import CompileWorker
+from workers.tasks.compile import COMPILATION
+from workers.tasks.job import JobWorker
 
 ROOT = Path(__file__).parents[3]
+FAKE = dataclasses.replace(COMPILATION, entry="fake_child")
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     settings = WorkerSettings.model_validate({"worker_token": WORKER_TOKEN})
-    box = Sandbox("fake_child", settings.limits)
+    box = Sandbox([FAKE.entry], settings.limits)
     yield box
     box.close()
 
 
 @pytest.fixture
-def worker(service: FakeService, sandbox: Sandbox, tmp_path: Path) -> Iterator[CompileWorker]:
+def worker(service: FakeService, sandbox: Sandbox, tmp_path: Path) -> Iterator[JobWorker]:
     settings = WorkerSettings.model_validate(
         {
             "url": service.url,
@@ -42,7 +45,7 @@ def worker(service: FakeService, sandbox: Sandbox, tmp_path: Path) -> Iterator[C
         }
     )
     client = ServiceClient(service.url, WORKER_TOKEN)
-    yield CompileWorker(settings, client, sandbox, InputCache(tmp_path / "inputs"))
+    yield JobWorker(settings, client, sandbox, InputCache(tmp_path / "inputs"))
     client.close()
     left = list((tmp_path / "worker" / "jobs").glob("*"))
     assert left == [], "a job's folder was left behind"
@@ -53,9 +56,9 @@ def order(do: str, **arguments: object) -> bytes:
     return json.dumps({"do": do, **arguments}).encode()
 
 
-def test_whole_job(service: FakeService, worker: CompileWorker) -> None:
+def test_whole_job(service: FakeService, worker: JobWorker) -> None:
     name = service.add_job(order("build_from_files"), b"the dataset", attempt=2)
-    worker.compile(name)
+    worker.work_on(FAKE, name)
     [outcome] = service.outcomes
     assert outcome.attempt == 2
     assert [event.done for event in service.events] == [0, 1]
@@ -66,9 +69,9 @@ def test_whole_job(service: FakeService, worker: CompileWorker) -> None:
 
 
 def test_error_of_the_child_is_reported_with_its_log(
-    service: FakeService, worker: CompileWorker
+    service: FakeService, worker: JobWorker
 ) -> None:
-    worker.compile(service.add_job(order("crash")))
+    worker.work_on(FAKE, service.add_job(order("crash")))
     [failure] = service.failures
     assert failure.problem.code == "compile.crashed"
     assert failure.problem.details == {"signal": "SIGSEGV"}
@@ -76,49 +79,45 @@ def test_error_of_the_child_is_reported_with_its_log(
     assert service.outcomes == []
 
 
-def test_second_run_of_a_finished_job_does_nothing(
-    service: FakeService, worker: CompileWorker
-) -> None:
+def test_second_run_of_a_finished_job_does_nothing(service: FakeService, worker: JobWorker) -> None:
     name = service.add_job(order("build"))
-    worker.compile(name)
+    worker.work_on(FAKE, name)
     before = dict(service.calls)
-    worker.compile(name)
+    worker.work_on(FAKE, name)
     assert len(service.outcomes) == 1
     assert service.calls == {**before, "claim": 2}
 
 
-def test_deleted_job_is_no_error(service: FakeService, worker: CompileWorker) -> None:
-    worker.compile("cmp_none")
+def test_deleted_job_is_no_error(service: FakeService, worker: JobWorker) -> None:
+    worker.work_on(FAKE, "cmp_none")
     assert service.calls == {"claim": 1}
 
 
-def test_fenced_job_is_abandoned(service: FakeService, worker: CompileWorker) -> None:
+def test_fenced_job_is_abandoned(service: FakeService, worker: JobWorker) -> None:
     service.fenced_after = 1
-    worker.compile(service.add_job(order("hang")))
+    worker.work_on(FAKE, service.add_job(order("hang")))
     assert service.outcomes == service.failures == []
     assert service.calls["events"] == 2
 
 
 def test_damaged_input_is_reported_as_infrastructure(
-    service: FakeService, worker: CompileWorker
+    service: FakeService, worker: JobWorker
 ) -> None:
     service.damaged_blobs = True
-    worker.compile(service.add_job(order("build")))
+    worker.work_on(FAKE, service.add_job(order("build")))
     [failure] = service.failures
     assert failure.problem.code == "infra.storage"
 
 
-def test_unreachable_service_is_left_to_the_queue(
-    service: FakeService, worker: CompileWorker
-) -> None:
+def test_unreachable_service_is_left_to_the_queue(service: FakeService, worker: JobWorker) -> None:
     name = service.add_job(order("build"))
     service.answers = [503] * 1000
     with pytest.raises(NnfarmError) as caught:
-        worker.compile(name)
+        worker.work_on(FAKE, name)
     assert caught.value.code == "infra.unavailable"
 
 
-def test_folders_of_killed_workers_are_removed(worker: CompileWorker) -> None:
+def test_folders_of_killed_workers_are_removed(worker: JobWorker) -> None:
     jobs = worker.settings.worker_dir / "jobs"
     stale, living = jobs / "cmp_1-a", jobs / "cmp_2-b"
     for folder in (stale, living):

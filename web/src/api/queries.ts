@@ -7,6 +7,8 @@ import {
 
 import { client, unwrap, type Schemas } from "./client";
 
+export type Model = Schemas["Model"];
+export type Quantization = Schemas["Quantization"];
 export type Compilation = Schemas["Compilation"];
 export type ArtifactSummary = Compilation["artifacts"][number];
 export type Device = Schemas["Device"];
@@ -21,6 +23,8 @@ const DEVICE_POLL_MS = 5_000;
 const WHOLE_PAGE = 200;
 
 export const keys = {
+  models: ["models"] as const,
+  quantizations: ["quantizations"] as const,
   compilations: ["compilations"] as const,
   compilation: (id: string) => ["compilation", id] as const,
   runs: (id: string) => ["runs", id] as const,
@@ -93,6 +97,35 @@ export function useReports(artifactIds: readonly string[]) {
         return unwrap(client.GET("/v1/artifacts/{artifact_id}/report", { params, signal }));
       },
     })),
+  });
+}
+
+/** Every model, newest first. */
+export function useModels() {
+  return useQuery({
+    queryKey: keys.models,
+    refetchInterval: DEVICE_POLL_MS,
+    queryFn: ({ signal }) =>
+      collectPages<Model>((cursor) => {
+        const query = { limit: WHOLE_PAGE, ...cursor };
+        return unwrap(client.GET("/v1/models", { params: { query }, signal }));
+      }),
+  });
+}
+
+/** Every quantization, newest first; asked again while one of them is going on. */
+export function useQuantizations() {
+  return useQuery({
+    queryKey: keys.quantizations,
+    queryFn: ({ signal }) =>
+      collectPages<Quantization>((cursor) => {
+        const query = { limit: WHOLE_PAGE, ...cursor };
+        return unwrap(client.GET("/v1/quantizations", { params: { query }, signal }));
+      }),
+    refetchInterval: (query) => {
+      const all = query.state.data ?? [];
+      return all.every(({ status }) => isFinal(status)) ? DEVICE_POLL_MS : LIST_POLL_MS;
+    },
   });
 }
 

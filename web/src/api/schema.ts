@@ -72,7 +72,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/internal/v1/compilations/{compilation_id}/claim": {
+    "/internal/v1/compilations/{job_id}/claim": {
         parameters: {
             query?: never;
             header?: never;
@@ -85,14 +85,14 @@ export interface paths {
          * Claim Job
          * @description Take the job; 409 `request.conflict` when it is final or in other hands.
          */
-        post: operations["claim_job_internal_v1_compilations__compilation_id__claim_post"];
+        post: operations["claim_job_internal_v1_compilations__job_id__claim_post"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/internal/v1/compilations/{compilation_id}/complete": {
+    "/internal/v1/compilations/{job_id}/complete": {
         parameters: {
             query?: never;
             header?: never;
@@ -102,17 +102,17 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Complete Job
+         * Complete Compilation
          * @description The job is done and its blobs are uploaded; safe to repeat.
          */
-        post: operations["complete_job_internal_v1_compilations__compilation_id__complete_post"];
+        post: operations["complete_compilation_internal_v1_compilations__job_id__complete_post"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/internal/v1/compilations/{compilation_id}/events": {
+    "/internal/v1/compilations/{job_id}/events": {
         parameters: {
             query?: never;
             header?: never;
@@ -125,14 +125,14 @@ export interface paths {
          * Post Events
          * @description Progress and heartbeat; 409 `request.fenced` when the worker should stop.
          */
-        post: operations["post_events_internal_v1_compilations__compilation_id__events_post"];
+        post: operations["post_events_internal_v1_compilations__job_id__events_post"];
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/internal/v1/compilations/{compilation_id}/fail": {
+    "/internal/v1/compilations/{job_id}/fail": {
         parameters: {
             query?: never;
             header?: never;
@@ -145,7 +145,7 @@ export interface paths {
          * Fail Job
          * @description The job cannot be done; problems of class `infra` are tried again. Safe to repeat.
          */
-        post: operations["fail_job_internal_v1_compilations__compilation_id__fail_post"];
+        post: operations["fail_job_internal_v1_compilations__job_id__fail_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -166,6 +166,86 @@ export interface paths {
          * @description Take a run for one of the devices offered; waits a while for one to come.
          */
         post: operations["lease_run_internal_v1_leases_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/quantizations/{job_id}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim Job
+         * @description Take the job; 409 `request.conflict` when it is final or in other hands.
+         */
+        post: operations["claim_job_internal_v1_quantizations__job_id__claim_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/quantizations/{job_id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete Quantization
+         * @description The job is done and the model is uploaded; safe to repeat.
+         */
+        post: operations["complete_quantization_internal_v1_quantizations__job_id__complete_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/quantizations/{job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Post Events
+         * @description Progress and heartbeat; 409 `request.fenced` when the worker should stop.
+         */
+        post: operations["post_events_internal_v1_quantizations__job_id__events_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/quantizations/{job_id}/fail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fail Job
+         * @description The job cannot be done; problems of class `infra` are tried again. Safe to repeat.
+         */
+        post: operations["fail_job_internal_v1_quantizations__job_id__fail_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -361,6 +441,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/compilations/{compilation_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Compilation
+         * @description End a compilation that is not over; 409 `request.conflict` when it is. Safe to repeat.
+         */
+        post: operations["cancel_compilation_v1_compilations__compilation_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/compilations/{compilation_id}/events": {
         parameters: {
             query?: never;
@@ -541,6 +641,92 @@ export interface paths {
          * @description The file as it was uploaded.
          */
         get: operations["download_model_v1_models__model_id__content_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quantizations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Quantizations
+         * @description All quantizations, newest first.
+         */
+        get: operations["list_quantizations_v1_quantizations_get"];
+        put?: never;
+        /**
+         * Request Quantization
+         * @description Quantize a float ONNX model; the result is a model of its own.
+         *
+         *     The same request as one that has succeeded, or is under way, gives that one.
+         */
+        post: operations["request_quantization_v1_quantizations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quantizations/{quantization_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Quantization
+         * @description One quantization with the models it is about.
+         */
+        get: operations["show_quantization_v1_quantizations__quantization_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quantizations/{quantization_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Quantization
+         * @description End a quantization that is not over; 409 `request.conflict` when it is. Safe to repeat.
+         */
+        post: operations["cancel_quantization_v1_quantizations__quantization_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/quantizations/{quantization_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow Quantization
+         * @description Server-sent events; the stream ends when the quantization is final.
+         */
+        get: operations["follow_quantization_v1_quantizations__quantization_id__events_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -744,8 +930,14 @@ export interface components {
             target: components["schemas"]["CompileTarget"];
         };
         /**
+         * CalibrationMethod
+         * @description How a tensor's range is chosen from the values it takes on the dataset.
+         * @enum {string}
+         */
+        CalibrationMethod: "minmax" | "entropy" | "percentile";
+        /**
          * ClaimRequest
-         * @description A worker wants a compilation.
+         * @description A worker wants a job.
          */
         ClaimRequest: {
             /**
@@ -808,7 +1000,7 @@ export interface components {
             };
             /** Started At */
             started_at: string | null;
-            status: components["schemas"]["CompilationStatus"];
+            status: components["schemas"]["JobStatus"];
             /**
              * Total
              * @description Steps of the whole job; 0 until a worker has planned it
@@ -867,6 +1059,7 @@ export interface components {
              *       "exclude_ops": [],
              *       "input_shapes": {},
              *       "min_subgraph_ops": 1,
+             *       "nnapi": {},
              *       "only_nodes": [],
              *       "precision": "float32"
              *     }
@@ -878,27 +1071,6 @@ export interface components {
              * @default none
              */
             run_on: ("none" | "any" | "all") | string[];
-        };
-        /**
-         * CompilationStatus
-         * @description Life of a compilation. `succeeded` and `failed` are final.
-         * @enum {string}
-         */
-        CompilationStatus: "queued" | "running" | "succeeded" | "failed";
-        /**
-         * CompileFailure
-         * @description What a worker posts when the job cannot be done.
-         */
-        CompileFailure: {
-            /** Attempt */
-            attempt: number;
-            /**
-             * Log Tail
-             * @description Last lines of the child's own output, at most 16 KiB
-             * @default
-             */
-            log_tail: string;
-            problem: components["schemas"]["Problem"];
         };
         /**
          * CompileOptions
@@ -956,6 +1128,8 @@ export interface components {
              * @example 3
              */
             min_subgraph_ops: number;
+            /** @description How the player asks NNAPI to compile and run the packages */
+            nnapi?: components["schemas"]["NnapiSettings"];
             /**
              * Only Nodes
              * @description Original nodes that may be offloaded, by name; none named: all
@@ -1004,6 +1178,12 @@ export interface components {
             /** Feature Level */
             feature_level: number;
         };
+        /**
+         * Compute
+         * @description Which call of NNAPI runs an execution.
+         * @enum {string}
+         */
+        Compute: "auto" | "burst" | "sync" | "async";
         /**
          * DType
          * @description Element types at a model's inputs and outputs.
@@ -1290,8 +1470,29 @@ export interface components {
             fence: number;
         };
         /**
+         * IntegerType
+         * @description Element types of quantized tensors.
+         * @enum {string}
+         */
+        IntegerType: "int8" | "uint8";
+        /**
+         * JobFailure
+         * @description What a worker posts when the job cannot be done.
+         */
+        JobFailure: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Log Tail
+             * @description Last lines of the child's own output, at most 16 KiB
+             * @default
+             */
+            log_tail: string;
+            problem: components["schemas"]["Problem"];
+        };
+        /**
          * JobSpec
-         * @description What a worker gets when it claims a compilation; token and attempt fence its later calls.
+         * @description What a worker gets when it claims a compilation.
          */
         JobSpec: {
             /** Attempt */
@@ -1313,6 +1514,12 @@ export interface components {
             /** Targets */
             targets: components["schemas"]["CompileTarget"][];
         };
+        /**
+         * JobStatus
+         * @description Life of a job of any kind. `succeeded` and `failed` are final.
+         * @enum {string}
+         */
+        JobStatus: "queued" | "running" | "succeeded" | "failed";
         /**
          * LatencyStats
          * @description Statistics of one inference's wall time; raw samples are kept beside them.
@@ -1420,6 +1627,16 @@ export interface components {
              * @description Least feature level the NNAPI subgraphs use; 0: none
              */
             needed_level: number;
+            /**
+             * Nnapi Settings
+             * @description How the player asks NNAPI; see docs/reference/runner.md
+             * @example {
+             *       "preference": "low-power"
+             *     }
+             */
+            nnapi_settings?: {
+                [key: string]: string;
+            };
             /** Offloaded Count */
             offloaded_count: number;
             /** Operation Count */
@@ -1485,6 +1702,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** @description What a quantization made it from */
+            derived_from?: components["schemas"]["ModelOrigin"] | null;
             format: components["schemas"]["ModelFormat"];
             /**
              * Id
@@ -1509,6 +1728,20 @@ export interface components {
          */
         ModelFormat: "onnx" | "tflite" | "pytorch";
         /**
+         * ModelOrigin
+         * @description What a model was made from.
+         */
+        ModelOrigin: {
+            /**
+             * Model Id
+             * @description The float model
+             */
+            model_id: string;
+            options: components["schemas"]["QuantizeOptions"];
+            /** Quantization Id */
+            quantization_id: string;
+        };
+        /**
          * ModelSignature
          * @description Inputs and outputs of a model, in the model's own order and names.
          */
@@ -1517,6 +1750,31 @@ export interface components {
             inputs: components["schemas"]["TensorSpec"][];
             /** Outputs */
             outputs: components["schemas"]["TensorSpec"][];
+        };
+        /**
+         * NnapiSettings
+         * @description Settings a package carries; None leaves one to the player. The runner's options go before.
+         */
+        NnapiSettings: {
+            /**
+             * Compile Timeout Ms
+             * @description 0: none
+             */
+            compile_timeout_ms?: number | null;
+            compute?: components["schemas"]["Compute"] | null;
+            /**
+             * Device
+             * @description NNAPI device to compile for: a name, `type:accelerator`, or `not:NAME`
+             * @example not:nnapi-reference
+             */
+            device?: string | null;
+            /**
+             * Execute Timeout Ms
+             * @description 0: none
+             */
+            execute_timeout_ms?: number | null;
+            preference?: components["schemas"]["Preference"] | null;
+            priority?: components["schemas"]["Priority"] | null;
         };
         /**
          * OperationPlacement
@@ -1625,6 +1883,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** Page[Quantization] */
+        Page_Quantization_: {
+            /** Items */
+            items: components["schemas"]["Quantization"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** Page[Run] */
         Page_Run_: {
             /** Items */
@@ -1662,6 +1927,18 @@ export interface components {
          */
         Precision: "float32" | "relaxed" | "float16";
         /**
+         * Preference
+         * @description ANeuralNetworksCompilation_setPreference.
+         * @enum {string}
+         */
+        Preference: "low-power" | "fast-single-answer" | "sustained-speed";
+        /**
+         * Priority
+         * @description ANeuralNetworksCompilation_setPriority, level 4.
+         * @enum {string}
+         */
+        Priority: "low" | "medium" | "high";
+        /**
          * Problem
          * @description RFC 9457 problem details; the body of every error answer and of stored failures.
          */
@@ -1698,6 +1975,235 @@ export interface components {
              * @example urn:nnfarm:error:compile.bad_level
              */
             type: string;
+        };
+        /**
+         * Quantization
+         * @description A quantize request, how far it is, and what came of it.
+         */
+        Quantization: {
+            /**
+             * Attempt
+             * @description How often a worker has begun it
+             */
+            attempt: number;
+            /**
+             * Cached
+             * @description This answer reuses an earlier result
+             * @default false
+             */
+            cached: boolean;
+            cost: components["schemas"]["QuantizationCost"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Dataset Id */
+            dataset_id: string;
+            /**
+             * Done
+             * @description Steps that are over
+             */
+            done: number;
+            error: components["schemas"]["Problem"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Id
+             * @example qnt_0r9xk2v7mq3t8w5y1z6c4b0n
+             */
+            id: string;
+            model: components["schemas"]["Model"];
+            /**
+             * Operation Count
+             * @description Operations of the prepared float model
+             */
+            operation_count: number | null;
+            options: components["schemas"]["QuantizeOptions"];
+            /**
+             * Quantized Count
+             * @description Operations that read quantized tensors
+             */
+            quantized_count: number | null;
+            /** @description The quantized model; it compiles like any other */
+            result: components["schemas"]["Model"] | null;
+            /**
+             * Result Dataset Id
+             * @description The same samples, for the quantized model
+             */
+            result_dataset_id: string | null;
+            stage: components["schemas"]["Stage"] | null;
+            /** Stage Durations Us */
+            stage_durations_us: {
+                [key: string]: number;
+            };
+            /** Started At */
+            started_at: string | null;
+            status: components["schemas"]["JobStatus"];
+            /**
+             * Total
+             * @description Steps of the whole job; 0 until a worker has begun
+             */
+            total: number;
+        };
+        /**
+         * QuantizationCost
+         * @description The quantized model against the float model, both by ONNX Runtime, on the dataset.
+         */
+        QuantizationCost: {
+            /**
+             * Agreement
+             * @description Share of samples with the float model's largest first output; null where that output is no vector of scores
+             */
+            agreement: number | null;
+            /**
+             * Float Top1
+             * @description Against the labels, 0 to 1
+             */
+            float_top1: number | null;
+            /**
+             * Loss
+             * @description What is lost, 0 to 1: top-1 where there are labels, else agreement
+             * @example 0.004
+             */
+            loss: number | null;
+            /** Max Abs Error */
+            max_abs_error: number;
+            /**
+             * Max Rel Error
+             * @description Largest absolute error over the largest magnitude of its output
+             */
+            max_rel_error: number;
+            /** Quantized Top1 */
+            quantized_top1: number | null;
+            /** Sample Count */
+            sample_count: number;
+        };
+        /**
+         * QuantizationRequest
+         * @description What to quantize, on which samples, and how.
+         * @example {
+         *       "dataset_id": "dat_0r9xk2v7mq3t8w5y1z6c4b0n",
+         *       "model_id": "mod_0r9xk2v7mq3t8w5y1z6c4b0n",
+         *       "options": {
+         *         "exclude_nodes": [
+         *           "/head/Softmax"
+         *         ],
+         *         "method": "entropy"
+         *       }
+         *     }
+         */
+        QuantizationRequest: {
+            /**
+             * Dataset Id
+             * @description Samples for calibration, and for what quantization costs
+             */
+            dataset_id: string;
+            /**
+             * Model Id
+             * @description A float ONNX model
+             */
+            model_id: string;
+            /**
+             * @default {
+             *       "activation": "int8",
+             *       "exclude_nodes": [],
+             *       "method": "minmax",
+             *       "per_channel": true,
+             *       "percentile": 99.999,
+             *       "weight": "int8"
+             *     }
+             */
+            options: components["schemas"]["QuantizeOptions"];
+        };
+        /**
+         * QuantizeOptions
+         * @description Options that shape the quantized model; part of the cache key.
+         */
+        QuantizeOptions: {
+            /**
+             * @description NNAPI takes int8 from feature level 4; below, the compiler shifts it to uint8
+             * @default int8
+             */
+            activation: components["schemas"]["IntegerType"];
+            /**
+             * Exclude Nodes
+             * @description Nodes that stay float, by name
+             * @default []
+             * @example [
+             *       "/head/Softmax"
+             *     ]
+             */
+            exclude_nodes: string[];
+            /** @default minmax */
+            method: components["schemas"]["CalibrationMethod"];
+            /**
+             * Per Channel
+             * @description A scale for every output channel of the weights; needs int8 weights
+             * @default true
+             */
+            per_channel: boolean;
+            /**
+             * Percentile
+             * @description Share of a tensor's values inside its range, in percent; for `percentile`
+             * @default 99.999
+             */
+            percentile: number;
+            /** @default int8 */
+            weight: components["schemas"]["IntegerType"];
+        };
+        /**
+         * QuantizeOutcome
+         * @description What a worker posts when the quantized model is there.
+         */
+        QuantizeOutcome: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Child Duration Us
+             * @description Wall time of the sandboxed child process
+             */
+            child_duration_us: number;
+            cost: components["schemas"]["QuantizationCost"];
+            /** Model Sha256 */
+            model_sha256: string;
+            /** Model Size Bytes */
+            model_size_bytes: number;
+            /**
+             * Operation Count
+             * @description Operations of the prepared float model
+             */
+            operation_count: number;
+            /**
+             * Quantized Count
+             * @description Operations that read dequantized tensors
+             */
+            quantized_count: number;
+            /**
+             * Stage Durations Us
+             * @description Sum by stage name
+             */
+            stage_durations_us: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * QuantizeSpec
+         * @description What a worker gets when it claims a quantization.
+         */
+        QuantizeSpec: {
+            /** Attempt */
+            attempt: number;
+            /** Dataset Sha256 */
+            dataset_sha256: string;
+            /** Job Token */
+            job_token: string;
+            /** Model Sha256 */
+            model_sha256: string;
+            options: components["schemas"]["QuantizeOptions"];
+            /** Quantization Id */
+            quantization_id: string;
+            signature: components["schemas"]["ModelSignature"];
         };
         /**
          * Rejection
@@ -1882,10 +2388,10 @@ export interface components {
         };
         /**
          * Stage
-         * @description Stages of the pipeline, in order.
+         * @description Stages of each kind of job, in order.
          * @enum {string}
          */
-        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package";
+        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package" | "prepare" | "calibrate" | "quantize" | "measure";
         /**
          * StageEvent
          * @description Progress of a job. `duration_us` is set when the stage is over.
@@ -2143,12 +2649,12 @@ export interface operations {
             };
         };
     };
-    claim_job_internal_v1_compilations__compilation_id__claim_post: {
+    claim_job_internal_v1_compilations__job_id__claim_post: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                compilation_id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -2187,12 +2693,12 @@ export interface operations {
             };
         };
     };
-    complete_job_internal_v1_compilations__compilation_id__complete_post: {
+    complete_compilation_internal_v1_compilations__job_id__complete_post: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                compilation_id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -2229,12 +2735,12 @@ export interface operations {
             };
         };
     };
-    post_events_internal_v1_compilations__compilation_id__events_post: {
+    post_events_internal_v1_compilations__job_id__events_post: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                compilation_id: string;
+                job_id: string;
             };
             cookie?: never;
         };
@@ -2271,18 +2777,18 @@ export interface operations {
             };
         };
     };
-    fail_job_internal_v1_compilations__compilation_id__fail_post: {
+    fail_job_internal_v1_compilations__job_id__fail_post: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                compilation_id: string;
+                job_id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CompileFailure"];
+                "application/json": components["schemas"]["JobFailure"];
             };
         };
         responses: {
@@ -2336,6 +2842,176 @@ export interface operations {
                 };
             };
             /** @description Nothing to do */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    claim_job_internal_v1_quantizations__job_id__claim_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuantizeSpec"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    complete_quantization_internal_v1_quantizations__job_id__complete_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuantizeOutcome"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_events_internal_v1_quantizations__job_id__events_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fail_job_internal_v1_quantizations__job_id__fail_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobFailure"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2797,6 +3473,46 @@ export interface operations {
             };
         };
     };
+    cancel_compilation_v1_compilations__compilation_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                compilation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compilation"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     follow_compilation_v1_compilations__compilation_id__events_get: {
         parameters: {
             query?: never;
@@ -2811,7 +3527,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description `progress` (a StageEvent), `status` {status, attempt, error} and `run` (a RunSummary) events; `id` is a sequence number */
+            /** @description `progress` (a StageEvent), `status` {status, attempt, error}, `run` (a RunSummary); `id` is a sequence number */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3269,6 +3985,223 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_quantizations_v1_quantizations_get: {
+        parameters: {
+            query?: {
+                /** @description Most items of the answer */
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Quantization_"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    request_quantization_v1_quantizations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuantizationRequest"];
+            };
+        };
+        responses: {
+            /** @description Made before, or under way already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quantization"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quantization"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_quantization_v1_quantizations__quantization_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                quantization_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quantization"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_quantization_v1_quantizations__quantization_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                quantization_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quantization"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_quantization_v1_quantizations__quantization_id__events_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Resume after this event; without it: from the start */
+                "last-event-id"?: string | null;
+            };
+            path: {
+                quantization_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description `progress` (a StageEvent), `status` {status, attempt, error}; `id` is a sequence number */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
             };
             /** @description The request cannot be done; `code` says why */
             "4XX": {

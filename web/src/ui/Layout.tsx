@@ -20,6 +20,7 @@ export function Layout() {
             <NavLink to="/" end>
               Compilations
             </NavLink>
+            <NavLink to="/models">Models</NavLink>
             <NavLink to="/devices">Devices</NavLink>
           </nav>
           <LinkButton primary to="/upload">

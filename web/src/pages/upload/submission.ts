@@ -40,6 +40,7 @@ export async function submit(wanted: Submission, onStep: (step: Step) => void): 
       only_nodes: [],
       accelerators: ["nnapi"],
       min_subgraph_ops: 1,
+      nnapi: {},
       precision: "float32" as const,
     },
     run_on: wanted.runOn,

@@ -1,0 +1,1 @@
+"""Quantizations: requests of people and jobs of workers."""

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+
+if TYPE_CHECKING:
+    from .conftest import Fixture
+
+pytestmark = pytest.mark.browser
+
+
+def test_quantized_models_name_their_origin_and_their_loss(open_page: Callable[..., Page]) -> None:
+    page = open_page("/")
+    page.get_by_role("link", name="Models", exact=True).click()
+    rows = page.get_by_role("region", name="Models").get_by_role("row")
+    made = rows.filter(has=page.get_by_text("keyword-spotter-int8", exact=True))
+    for text in ("324 KiB", "keyword-spotter", "int8", "1.6 % of top-1"):
+        expect(made).to_contain_text(text)
+
+
+def test_quantizations_show_their_state_and_progress(open_page: Callable[..., Page]) -> None:
+    page = open_page("/models")
+    rows = page.get_by_role("region", name="Quantizations").get_by_role("row")
+    done = rows.filter(has_text="succeeded")
+    for text in ("minmax, int8, per channel, 1 excluded", "95.3 % → 93.7 %", "0.47"):
+        expect(done).to_contain_text(text)
+    expect(rows.filter(has_text="running")).to_contain_text("calibrate · 13/67")
+    bar = page.get_by_role("progressbar", name="Progress of keyword-spotter")
+    expect(bar).to_have_attribute("aria-valuenow", "13")
+
+
+def test_empty_farm_has_no_quantizations(open_page: Callable[..., Page], farm: Fixture) -> None:
+    farm.reset(empty=True)
+    page = open_page("/models")
+    expect(page.get_by_text("Nothing was uploaded yet")).to_be_visible()
+    expect(page.get_by_role("region", name="Quantizations")).to_have_count(0)
