@@ -70,6 +70,7 @@ class NnapiDevice(_Table):
     deny_operations: tuple[Word, ...] = ()
     deny_types: tuple[Word, ...] = ()
     max_rank: int = Field(default=0, ge=0, description="0: any")
+    extensions: tuple[Word, ...] = Field((), description="Vendor extensions; level 3")
     quirks: Quirks = Quirks()
 
     def statements(self) -> list[str]:
@@ -79,6 +80,7 @@ class NnapiDevice(_Table):
             *(f"deny {self.name} {operation}" for operation in self.deny_operations),
             *(f"deny_type {self.name} {operand_type}" for operand_type in self.deny_types),
             *([f"max_rank {self.name} {self.max_rank}"] if self.max_rank else []),
+            *(f"extension {self.name} {extension}" for extension in self.extensions),
             *self.quirks.statements(self.name),
         ]
 
@@ -117,6 +119,9 @@ class PhoneProfile(_Table):
     sdk_level: int = Field(ge=27, description="NNAPI came with API level 27")
     feature_level: int = Field(ge=0, le=MAX_FEATURE_LEVEL)
     device: tuple[NnapiDevice, ...] = ()
+    forbid_extensions: bool = Field(
+        default=False, description="The runner is not on the phone's list of who may use extensions"
+    )
     latency: LatencyModel = LatencyModel()
     thermal: Thermal = Thermal()
     battery: Battery
@@ -126,6 +131,8 @@ class PhoneProfile(_Table):
         lines = [f"feature_level {self.feature_level}"]
         for device in self.device:
             lines += device.statements()
+        if self.forbid_extensions:
+            lines.append("forbid_extensions")
         for term, value in self.latency.model_dump().items():
             lines.append(f"latency {term} {value:.15g}")
         for term, value in self.thermal.model_dump(exclude_defaults=True).items():

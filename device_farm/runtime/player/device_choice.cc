@@ -23,29 +23,6 @@ Support SupportedOperations(const nnapi::Api& api, const nnapi::Model* model,
   return Support(flags.get(), flags.get() + operation_count);
 }
 
-// An extension no device has is told apart from an operation no device takes.
-void RequireExtensions(const nnapi::Api& api, const std::vector<nnapi::DeviceInfo>& devices,
-                       const EncodedModel& encoded) {
-  std::set<std::string> extensions;
-  for (const EncodedOperation& operation : encoded.operations) {
-    if (!operation.extension.empty()) extensions.insert(operation.extension);
-  }
-  for (const std::string& extension : extensions) {
-    bool found = false;
-    for (const nnapi::DeviceInfo& device : devices) {
-      bool supported = false;
-      nnapi::Check(api.ANeuralNetworksDevice_getExtensionSupport(device.handle, extension.c_str(),
-                                                                 &supported),
-                   fallback_code::kExtensionUnsupported,
-                   "ANeuralNetworksDevice_getExtensionSupport");
-      found = found || supported;
-    }
-    if (!found) {
-      ThrowNnapiError(fallback_code::kExtensionUnsupported, "no device has " + extension);
-    }
-  }
-}
-
 // NAME, type:TYPE or not:NAME.
 bool IsWanted(const nnapi::DeviceInfo& device, const std::string& wanted) {
   if (wanted.rfind("type:", 0) == 0) return device.type == wanted.substr(5);
@@ -79,7 +56,45 @@ void RequireAllCovered(const Support& covered, const EncodedModel& encoded) {
                                                      encoded.operations[index].name);
 }
 
+std::set<std::string> ExtensionsOf(const EncodedModel& encoded) {
+  std::set<std::string> extensions;
+  for (const EncodedOperand& operand : encoded.operands) extensions.insert(operand.extension);
+  for (const EncodedOperation& operation : encoded.operations) {
+    extensions.insert(operation.extension);
+  }
+  extensions.erase("");  // NNAPI's own types and operations
+  return extensions;
+}
+
+bool HasExtension(const nnapi::Api& api, const nnapi::DeviceInfo& device,
+                  const std::string& extension) {
+  bool supported = false;
+  nnapi::Check(api.ANeuralNetworksDevice_getExtensionSupport(device.handle, extension.c_str(),
+                                                             &supported),
+               fallback_code::kExtensionUnsupported, "ANeuralNetworksDevice_getExtensionSupport");
+  return supported;
+}
+
 }  // namespace
+
+void RequireExtensions(const nnapi::Api& api, const EncodedModel& encoded,
+                       const std::string& wanted) {
+  const std::set<std::string> extensions = ExtensionsOf(encoded);
+  if (extensions.empty()) return;
+  if (api.feature_level < 3) {
+    ThrowNnapiError(fallback_code::kExtensionUnsupported,
+                    *extensions.begin() + " needs feature level 3; this device has " +
+                        std::to_string(api.feature_level));
+  }
+  const std::vector<nnapi::DeviceInfo> devices = Candidates(api, wanted);
+  for (const std::string& extension : extensions) {
+    const bool found =
+        std::any_of(devices.begin(), devices.end(), [&](const nnapi::DeviceInfo& device) {
+          return HasExtension(api, device, extension);
+        });
+    if (!found) ThrowNnapiError(fallback_code::kExtensionUnsupported, "no device has " + extension);
+  }
+}
 
 std::vector<ChosenDevice> ChooseDevices(const nnapi::Api& api, const nnapi::Model* model,
                                         const EncodedModel& encoded, const std::string& wanted) {
@@ -90,7 +105,6 @@ std::vector<ChosenDevice> ChooseDevices(const nnapi::Api& api, const nnapi::Mode
                         std::to_string(api.feature_level));
   }
   std::vector<nnapi::DeviceInfo> devices = Candidates(api, wanted);
-  RequireExtensions(api, devices, encoded);
   // The reference goes last, to fill what the others leave out.
   std::stable_partition(devices.begin(), devices.end(), [](const nnapi::DeviceInfo& device) {
     return device.name != nnapi::kReferenceDevice;

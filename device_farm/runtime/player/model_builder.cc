@@ -57,35 +57,36 @@ class ModelBuilder {
           "ANeuralNetworksModel_addOperand", place);
   }
 
-  // An extension's types get their high bits from the model, per process.
   int32_t OperandCode(const EncodedOperand& operand, const std::string& place) {
     if (operand.extension.empty()) return operand.type;
-    RequireExtensions(operand.extension);
     int32_t code = 0;
-    Check(api_.ANeuralNetworksModel_getExtensionOperandType(
-              model_.get(), operand.extension.c_str(), static_cast<uint16_t>(operand.type), &code),
-          "ANeuralNetworksModel_getExtensionOperandType", place,
-          fallback_code::kExtensionUnsupported);
+    CheckExtension(
+        api_.ANeuralNetworksModel_getExtensionOperandType(
+            model_.get(), operand.extension.c_str(), static_cast<uint16_t>(operand.type), &code),
+        "ANeuralNetworksModel_getExtensionOperandType", place, operand.extension);
     return code;
   }
 
   int32_t OperationCode(const EncodedOperation& operation, const std::string& place) {
     if (operation.extension.empty()) return operation.code;
-    RequireExtensions(operation.extension);
     int32_t code = 0;
-    Check(api_.ANeuralNetworksModel_getExtensionOperationType(
-              model_.get(), operation.extension.c_str(), static_cast<uint16_t>(operation.code),
-              &code),
-          "ANeuralNetworksModel_getExtensionOperationType", place,
-          fallback_code::kExtensionUnsupported);
+    CheckExtension(api_.ANeuralNetworksModel_getExtensionOperationType(
+                       model_.get(), operation.extension.c_str(),
+                       static_cast<uint16_t>(operation.code), &code),
+                   "ANeuralNetworksModel_getExtensionOperationType", place, operation.extension);
     return code;
   }
 
-  void RequireExtensions(const std::string& extension) const {
-    if (api_.feature_level >= 3) return;
+  // A code gets its high bits from the model, per process. A device has the extension: that was
+  // asked before. What is refused now is this process.
+  static void CheckExtension(int result, const char* function, const std::string& place,
+                             const std::string& extension) {
+    if (result == nnapi::kNoError) return;
     ThrowNnapiError(fallback_code::kExtensionUnsupported,
-                    extension + " needs feature level 3; this device has " +
-                        std::to_string(api_.feature_level));
+                    std::string(function) + " for " + place + ": " + nnapi::ResultName(result) +
+                        "; a device has " + extension +
+                        ", so this program may be missing in the vendor's list of those that may "
+                        "use extensions (/vendor/etc/nnapi_extensions_app_allowlist)");
   }
 
   void SetValue(int32_t index, const EncodedOperand& operand, const std::string& place) {

@@ -126,6 +126,7 @@ bool Subgraph::MayRefuseWeights(const ffi::Error& error) const {
 }
 
 void Subgraph::BuildAndCompile() {
+  RequireExtensions(*api_, encoded_, settings_.device);
   model_.emplace(BuildModel(*api_, encoded_, weights_.has_value() ? &*weights_ : nullptr));
   devices_ = ChooseDevices(*api_, model_->get(), encoded_, settings_.device);
   CreateCompilation();

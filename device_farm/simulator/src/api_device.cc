@@ -78,7 +78,7 @@ int ANeuralNetworksDevice_getExtensionSupport(const ANeuralNetworksDevice* devic
   NNSIM_NOT_NULL(device);
   NNSIM_NOT_NULL(extension);
   NNSIM_NOT_NULL(supported);
-  *supported = false;
+  *supported = device->spec.extensions.count(extension) != 0;
   return ANEURALNETWORKS_NO_ERROR;
 }
 

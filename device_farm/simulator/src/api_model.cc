@@ -1,4 +1,7 @@
 // Models.
+#include <algorithm>
+
+#include "extensions.h"
 #include "handles.h"
 
 using nnsim::BadData;
@@ -8,6 +11,21 @@ namespace {
 
 std::vector<uint32_t> List(uint32_t count, const uint32_t* values) {
   return std::vector<uint32_t>(values, values + count);
+}
+
+// A code is given out where a device has the extension and the phone lets this process use it.
+nnsim::Status FindCode(const std::string& extension, uint16_t code, int32_t* found) {
+  const nnsim::Profile& phone = nnsim::CurrentProfile();
+  NNSIM_REQUIRE(phone.extensions_allowed,
+                "this process is not on the phone's list of those that may use extensions");
+  const auto has = [&](const nnsim::DeviceSpec& device) {
+    return device.extensions.count(extension) != 0;
+  };
+  NNSIM_REQUIRE(std::any_of(phone.devices.begin(), phone.devices.end(), has),
+                "no device has the extension " + extension);
+  *found = nnsim::ExtensionCode(extension, code);
+  NNSIM_REQUIRE(*found != 0, "the simulator does not know the extension " + extension);
+  return nnsim::Ok();
 }
 
 }  // namespace
@@ -96,27 +114,28 @@ int ANeuralNetworksModel_relaxComputationFloat32toFloat16(ANeuralNetworksModel* 
 }
 
 int ANeuralNetworksModel_getExtensionOperandType(ANeuralNetworksModel* model, const char* extension,
-                                                 uint16_t, int32_t* type) {
+                                                 uint16_t code, int32_t* type) {
   NNSIM_SINCE(3);
   NNSIM_NOT_NULL(model);
   NNSIM_NOT_NULL(extension);
   NNSIM_NOT_NULL(type);
-  return Report(__func__, BadData(std::string("extension ") + extension + " is not supported"));
+  return Report(__func__, FindCode(extension, code, type));
 }
 
 int ANeuralNetworksModel_getExtensionOperationType(ANeuralNetworksModel* model,
-                                                   const char* extension, uint16_t,
+                                                   const char* extension, uint16_t code,
                                                    ANeuralNetworksOperationType* type) {
   NNSIM_SINCE(3);
   NNSIM_NOT_NULL(model);
   NNSIM_NOT_NULL(extension);
   NNSIM_NOT_NULL(type);
-  return Report(__func__, BadData(std::string("extension ") + extension + " is not supported"));
+  return Report(__func__, FindCode(extension, code, type));
 }
 
-int ANeuralNetworksModel_setOperandExtensionData(ANeuralNetworksModel* model, int32_t, const void*,
-                                                 size_t) {
+int ANeuralNetworksModel_setOperandExtensionData(ANeuralNetworksModel* model, int32_t index,
+                                                 const void* data, size_t length) {
   NNSIM_SINCE(3);
   NNSIM_NOT_NULL(model);
-  return Report(__func__, BadData("there are no extension operands"));
+  if (data == nullptr && length != 0) NNSIM_NOT_NULL(data);
+  return Report(__func__, model->model->SetExtensionData(index, data, length));
 }

@@ -32,6 +32,7 @@ class Call {
   bool Has(size_t i) const { return i < inputs_.size() && !inputs_[i]->omitted; }
 
   int32_t Int(size_t i) { return Scalar<int32_t>(i); }
+  int64_t Int64(size_t i) { return Scalar<int64_t>(i); }  // of an extension
   bool Bool(size_t i) { return Scalar<uint8_t>(i) != 0; }
   // A FLOAT32 or FLOAT16 scalar.
   float Real(size_t i);

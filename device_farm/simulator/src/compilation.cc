@@ -7,6 +7,8 @@
 #include <fstream>
 #include <thread>
 
+#include "extensions.h"
+
 namespace nnsim {
 namespace {
 
@@ -23,6 +25,8 @@ bool Supports(const DeviceSpec& device, const Model& model, const Operation& ope
   const auto fits = [&](uint32_t index) {
     return WithinLimits(device, model.operands()[index].tensor);
   };
+  const std::string extension = ExtensionOf(operation.spec->code);
+  if (!extension.empty() && device.extensions.count(extension) == 0) return false;
   return operation.level <= device.feature_level &&
          device.denied.count(operation.spec->name) == 0 &&
          std::all_of(operation.inputs.begin(), operation.inputs.end(), fits) &&

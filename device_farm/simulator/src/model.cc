@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "extensions.h"
 #include "operand_rules.h"
 
 namespace nnsim {
@@ -125,6 +126,17 @@ Status Model::SetValueFromModel(int32_t index, std::shared_ptr<const Model> valu
   NNSIM_REQUIRE(operand.tensor.type == ANEURALNETWORKS_MODEL, "the operand is not of type MODEL");
   operand.lifetime = Lifetime::kModel;
   operand.model = std::move(value);
+  return Ok();
+}
+
+Status Model::SetExtensionData(int32_t index, const void* data, size_t length) {
+  NNSIM_RETURN_IF_ERROR(CheckOpen());
+  NNSIM_REQUIRE(index >= 0 && static_cast<size_t>(index) < operands_.size(), "no such operand");
+  Tensor& tensor = operands_[static_cast<size_t>(index)].tensor;
+  NNSIM_REQUIRE(FindExtensionType(tensor.type) != nullptr,
+                "extension data belongs to an extension's type");
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  tensor.extension_data.assign(bytes, bytes + length);
   return Ok();
 }
 

@@ -46,6 +46,7 @@ class Model {
   Status SetValueFromMapping(int32_t index, std::shared_ptr<Mapping> mapping, size_t offset,
                              size_t length);
   Status SetValueFromModel(int32_t index, std::shared_ptr<const Model> value);
+  Status SetExtensionData(int32_t index, const void* data, size_t length);
   Status AddOperation(int32_t code, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs);
   Status IdentifyInputsAndOutputs(std::vector<uint32_t> inputs, std::vector<uint32_t> outputs);
   Status Relax();

@@ -39,7 +39,7 @@ Status CheckScale(int32_t type, float scale) {
 
 Status ToTensor(const ANeuralNetworksOperandType& type, int level, Tensor* tensor) {
   NNSIM_REQUIRE(IsKnownType(type.type), "operand type " + std::to_string(type.type) +
-                                            " is not known; extensions are not supported");
+                                            " is not known");
   const TypeInfo& info = Info(type.type);
   NNSIM_REQUIRE(info.level <= level, std::string(info.name) + " needs feature level " +
                                          std::to_string(info.level) + ", this phone has " +

@@ -76,6 +76,11 @@ bool ParseDeny(const Words& words, Profile* profile) {
   return true;
 }
 
+bool ParseExtension(const Words& words, Profile* profile) {
+  DeviceSpec* device = words.size() == 3 ? FindDevice(words[1], profile) : nullptr;
+  return device != nullptr && device->extensions.insert(words[2]).second;
+}
+
 bool ParseMaxRank(const Words& words, Profile* profile) {
   DeviceSpec* device = words.size() == 3 ? FindDevice(words[1], profile) : nullptr;
   int64_t rank = 0;
@@ -126,6 +131,11 @@ bool ParseStatement(const Words& words, Profile* profile) {
   }
   if (words[0] == "device") return ParseDevice(words, profile);
   if (words[0] == "deny" || words[0] == "deny_type") return ParseDeny(words, profile);
+  if (words[0] == "extension") return ParseExtension(words, profile);
+  if (words[0] == "forbid_extensions") {
+    profile->extensions_allowed = false;
+    return words.size() == 1;
+  }
   if (words[0] == "max_rank") return ParseMaxRank(words, profile);
   if (words[0] == "quirk") return ParseQuirk(words, profile);
   if (words[0] == "latency") return ParseLatency(words, profile);

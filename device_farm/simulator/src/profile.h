@@ -36,6 +36,7 @@ struct DeviceSpec {
   std::set<std::string> denied;  // names of operations
   std::set<std::string> denied_types;  // names of operand types
   uint32_t max_rank = 0;               // 0: any
+  std::set<std::string> extensions;
   Quirks quirks;
   bool reference = false;        // the CPU device every phone has; takes real time only
 };
@@ -60,6 +61,7 @@ struct Thermal {
 
 struct Profile {
   int feature_level = kMaxFeatureLevel;
+  bool extensions_allowed = true;  // to the process that loads this library
   std::vector<DeviceSpec> devices;
   LatencyModel latency;
   Thermal thermal;

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "extensions.h"
+
 namespace nnsim {
 namespace {
 
@@ -73,8 +75,14 @@ void DequantizePerChannel(const Tensor& tensor, uint64_t count, float* out) {
 
 }  // namespace
 
-const TypeInfo& Info(int32_t type) { return kTypes[type]; }
-bool IsKnownType(int32_t type) { return type >= 0 && type < kTypeCount; }
+const TypeInfo& Info(int32_t type) {
+  const TypeInfo* extension = FindExtensionType(type);
+  return extension != nullptr ? *extension : kTypes[type];
+}
+
+bool IsKnownType(int32_t type) {
+  return (type >= 0 && type < kTypeCount) || FindExtensionType(type) != nullptr;
+}
 
 bool IsQuantized(int32_t type) {
   switch (type) {

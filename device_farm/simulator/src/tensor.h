@@ -29,7 +29,7 @@ struct TypeInfo {
 
 constexpr int kTypeCount = 16;
 
-// `type` must be below kTypeCount.
+// `type` must be known.
 const TypeInfo& Info(int32_t type);
 bool IsKnownType(int32_t type);
 bool IsQuantized(int32_t type);
@@ -60,6 +60,7 @@ struct Tensor {
   int32_t zero_point = 0;
   uint32_t channel_dim = 0;
   std::vector<float> channel_scales;
+  std::vector<uint8_t> extension_data;  // what an extension's type has besides
   bool omitted = false;              // an optional operand without value
   uint8_t* data = nullptr;           // null while a model is only checked and for empty tensors
   ConstantCache* constant = nullptr; // set for constant operands

@@ -147,3 +147,67 @@ def test_a_network_is_right_at_every_level(
     for image, score in zip(images, scores, strict=True):
         expected = reference(parameters, image[0])
         np.testing.assert_allclose(score[0], expected, rtol=1e-4, atol=1e-4)
+
+
+FIBONACCI = "com.example.fibonacci"
+NPU = f"device npu accelerator 1.0 4\nextension npu {FIBONACCI}\n"
+
+
+@pytest.fixture
+def sequence(make_package: Any) -> Path:
+    """A package of one vendor operation: the first n numbers of Fibonacci's sequence."""
+    encoder = Encoder()
+    n, numbers = encoder.tensor(1), encoder.tensor(8)
+    encoder.operation(0, "EXAMPLE_FIBONACCI", [n], numbers)
+    encoder.operations[0]["extension"] = FIBONACCI
+    document = encoder.document("nnfarm_nnapi_0", [n], [numbers])
+    del document["weights"]
+    folder: Path = make_package(document, b"", ((1,), (8,))).folder
+    return folder
+
+
+def test_a_vendor_extension_runs(
+    run: Any, sequence: Path, simulator_library: Path, tmp_path: Path
+) -> None:
+    profile = tmp_path / "profile"
+    profile.write_text(f"feature_level 4\n{NPU}")
+    save_file({"x": np.array([[8]], np.float32)}, tmp_path / "in.safetensors")
+    result = run(
+        *("--package", sequence, "--nnapi-library", simulator_library, "--mode", "nnapi"),
+        *("--inputs", tmp_path / "in.safetensors", "--outputs", tmp_path / "out.safetensors"),
+        NNFARM_SIM_PROFILE=str(profile),
+    )
+    assert result.exit_code == 0, json.dumps(result.events) + result.log
+    assert result.one("subgraph")["devices"] == ["npu"]
+    (numbers,) = load_file(tmp_path / "out.safetensors")["sum"]
+    assert numbers.tolist() == [1, 1, 2, 3, 5, 8, 13, 21]
+
+
+@pytest.mark.parametrize(
+    ("statements", "options", "detail"),
+    [
+        ("feature_level 4\ndevice npu accelerator 1.0 4\n", (), f"no device has {FIBONACCI}"),
+        (f"feature_level 4\n{NPU}", ("--device", "not:npu"), f"no device has {FIBONACCI}"),
+        (f"feature_level 2\n{NPU}", (), "needs feature level 3; this device has 2"),
+        (f"feature_level 4\n{NPU}forbid_extensions\n", (), "nnapi_extensions_app_allowlist"),
+    ],
+)
+def test_an_extension_that_cannot_be_used_is_told_with_its_reason(
+    run: Any,
+    sequence: Path,
+    simulator_library: Path,
+    tmp_path: Path,
+    statements: str,
+    options: tuple[str, ...],
+    detail: str,
+) -> None:
+    profile = tmp_path / "profile"
+    profile.write_text(statements)
+    result = run(
+        *("--package", sequence, "--nnapi-library", simulator_library, "--mode", "nnapi"),
+        *options,
+        NNFARM_SIM_PROFILE=str(profile),
+    )
+    assert result.exit_code == 6
+    assert result.one("error")["code"] == "nnapi.extension_unsupported"
+    assert detail in result.one("error")["detail"]
