@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from service.contracts.errors import NnfarmError
 
-_PAGES = ("", "compilations", "devices", "upload")
+_PAGES = ("", "compilations", "devices", "models", "upload")
 """First parts of addresses that the page itself routes; they all get index.html."""
 
 _NOT_BUILT = """<!doctype html>

@@ -115,7 +115,7 @@ def test_page_is_served_with_its_own_addresses(start: Serve, tmp_path: Path) -> 
     (tmp_path / "web" / "index.html").write_text("the page")
     (assets / "app-1.js").write_text("code")
     (tmp_path / "secret.txt").write_text("secret")
-    for path in ("/", "/compilations/cmp_1", "/devices", "/upload"):
+    for path in ("/", "/compilations/cmp_1", "/devices", "/models", "/upload"):
         assert farm.client.get(path).text == "the page"
     script = farm.client.get("/assets/app-1.js")
     assert script.text == "code"

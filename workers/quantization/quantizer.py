@@ -25,6 +25,7 @@ _TYPES: Mapping[IntegerType, QuantType] = {
     IntegerType.INT8: QuantType.QInt8,
     IntegerType.UINT8: QuantType.QUInt8,
 }
+_MOST_DIMENSIONS = 4
 _FIXED_OUTPUTS: Mapping[str, tuple[float, int]] = {
     "Softmax": (1 / 256, 0),
     "Sigmoid": (1 / 256, 0),
@@ -52,7 +53,7 @@ def quantize(
             per_channel=options.per_channel,
             activation_type=_TYPES[options.activation],
             weight_type=_TYPES[options.weight],
-            nodes_to_exclude=list(options.exclude_nodes),
+            nodes_to_exclude=[*options.exclude_nodes, *_nodes_of_high_rank(model.graph)],
             calibrate_method=METHODS[options.method],
             extra_options={
                 "ActivationSymmetric": False,
@@ -73,6 +74,16 @@ def quantize(
             "quantize.unsupported_model", "None of the model's operations can be quantized."
         )
     return count, len(model.graph.node)
+
+
+def _nodes_of_high_rank(graph: onnx.GraphProto) -> list[str]:
+    """Nodes on tensors of more dimensions than NNAPI's QUANTIZE and DEQUANTIZE take.
+
+    As floats the compiler reshapes them to fewer; between integers they would be left to the CPU.
+    """
+    values = (*graph.input, *graph.value_info, *graph.output)
+    high = {v.name for v in values if len(v.type.tensor_type.shape.dim) > _MOST_DIMENSIONS}
+    return [node.name for node in graph.node if high.intersection((*node.input, *node.output))]
 
 
 def _overrides(graph: onnx.GraphProto, options: QuantizeOptions) -> dict[str, list[dict[str, Any]]]:

@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import StageEvent
 from service.contracts.quantization import QuantizeOptions, QuantizeOutcome, QuantizeSpec
-from service.contracts.tensors import ModelSignature
+from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.quantization.job import QuantizeInput
 from workers.quantization.run import run
 
@@ -142,6 +142,33 @@ def test_excluded_nodes_stay_float(tmp_path: Path) -> None:
     dequantized = {n.output[0] for n in graph.node if n.op_type == "DequantizeLinear"}
     head = next(node for node in graph.node if node.name == "head")
     assert head.input[1] not in dequantized
+
+
+def test_tensors_of_more_dimensions_than_nnapi_quantizes_stay_float(tmp_path: Path) -> None:
+    model = networks.network()
+    graph = model.graph
+    shape = onnx.numpy_helper.from_array(np.array([-1, 2, 3, 8, 8]), "shape")
+    graph.initializer.append(shape)
+    del graph.node[3:]
+    graph.node.extend(
+        [
+            helper.make_node("Reshape", ["relu6", "shape"], ["split"], name="split"),
+            helper.make_node("Transpose", ["split"], ["scores"], name="turn", perm=[0, 2, 1, 3, 4]),
+        ]
+    )
+    graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 3, 2, 8, 8])
+    )
+    signature = networks.SIGNATURE.model_copy(
+        update={
+            "outputs": (TensorSpec(name="scores", dtype=DType.FLOAT32, shape=(-1, 3, 2, 8, 8)),)
+        }
+    )
+    _, path = quantize(tmp_path, model=model, signature=signature)
+    nodes = onnx.load(path).graph.node
+    quantized = {n.input[0] for n in nodes if n.op_type == "QuantizeLinear"}
+    assert "relu6" in quantized
+    assert not quantized & {"split", "scores"}
 
 
 def test_nodes_without_a_name_are_excluded_by_their_output(tmp_path: Path) -> None:
