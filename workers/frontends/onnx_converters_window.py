@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from tvm import relax
 
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, text
-from workers.graph.graph import static_shape
+from workers.graph.graph import dtype_of, static_shape
 
 
 def explicit_pads(
@@ -97,9 +98,31 @@ def pool(
     )
 
 
+def _local_response(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """X / (bias + alpha / size * the sum of neighbouring channels' squares) ** beta.
+
+    The sum is a convolution of one pixel with a band of equal weights; TVM's own converter makes a
+    three-dimensional pool of it, which no accelerator has.
+    """
+    data, shape = inputs[0], static_shape(inputs[0])
+    if shape is None or len(shape) != 4 or dtype_of(data) != "float32":
+        return None
+    size, channels = int(attrs["size"]), np.arange(shape[1])
+    offset = channels[None, :] - channels[:, None]
+    is_near = (offset >= -((size - 1) // 2)) & (offset <= size // 2)
+    band = np.where(is_near, np.float32(attrs.get("alpha", 1e-4) / size), np.float32(0))
+    squares = scope.emit(relax.op.multiply(data, data))
+    weights = relax.const(band.reshape(*band.shape, 1, 1))
+    total = scope.emit(relax.op.nn.conv2d(squares, weights))
+    biased = scope.emit(relax.op.add(total, relax.const(np.float32(attrs.get("bias", 1.0)))))
+    exponent = relax.const(np.float32(attrs.get("beta", 0.75)))
+    return relax.op.divide(data, scope.emit(relax.op.power(biased, exponent)))
+
+
 CONVERTERS: dict[str, Converter] = {
     "AveragePool": _explicit,
     "Conv": _explicit,
+    "LRN": _local_response,
     "MaxPool": _explicit,
 }
 """By ONNX operation name."""

@@ -9,11 +9,13 @@ from tvm import relax
 from service.contracts.artifacts import Rejection
 from service.contracts.jobs import Precision
 from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
+from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WEIGHTS_FILE, WeightsPool, encode, operand_entries
-from workers.backends.nnapi.model import Model, ModelBuilder
+from workers.backends.nnapi.model import Model
 from workers.backends.nnapi.quantized import for_level, quantizations
 from workers.backends.nnapi.rank import drop_batch
+from workers.backends.nnapi.scalars import lift_scalars
 from workers.backends.nnapi.sites import Match, SiteFinder
 from workers.graph.graph import Graph
 from workers.graph.quantization import Quantization
@@ -37,7 +39,9 @@ class NnapiBackend:
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
         """Ranks lowered, composites taken apart, quantized tensors in the form the level has."""
         half = self.precision_at(feature_level) is Precision.FLOAT16
-        return for_level(decompose(drop_batch(graph), feature_level, half), feature_level)
+        return for_level(
+            decompose(drop_batch(lift_scalars(graph)), feature_level, half), feature_level
+        )
 
     def precision_at(self, feature_level: int) -> Precision:
         """The precision asked for, or the nearest that a level has."""

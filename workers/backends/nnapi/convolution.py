@@ -8,15 +8,9 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Pattern,
-    Site,
-    check_tensors,
-    needs_level,
-    unsupported,
-    with_activations,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, needs_level, unsupported
+from workers.backends.nnapi.operation import Pattern, Site, with_activations
 from workers.backends.nnapi.weights import (
     check_quantized_weights,
     quantized_bias,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,8 +12,8 @@ from tvm import relax
 from tvm.relax.dpl import DFPattern, is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.opset import opset
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.model import Activation
 from workers.graph.graph import constant_value, dtype_of, static_shape
 from workers.graph.quantization import Quantization, quantization_of
 
@@ -124,12 +124,21 @@ class Site:
         return self.numbers.of_variables.get(expr) if isinstance(expr, relax.Var) else None
 
     def element_type(self, expr: relax.Expr) -> str:
-        """Element type as opset.toml names it; a constant is what its neighbours are."""
+        """Element type as the table has it; a constant is what its neighbours are."""
         call = self._dequantize_of(expr) if self.takes_integers else None
         dtype = dtype_of(expr if call is None else call.args[0])
         if self.numbers.half and dtype == "float32":
             return "float16"
         return QUANTIZED_TYPES.get(dtype, dtype)
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Whether two parts are one tensor; quantized, each reader has a dequantize of its own."""
+        first, second = (self._source(self._parts[part]) for part in (one, other))
+        return bool(first.same_as(second))
+
+    def _source(self, expr: relax.Expr) -> relax.Expr:
+        call = self._dequantize_of(expr)
+        return expr if call is None else call.args[0]
 
     def _dequantize_of(self, expr: relax.Expr) -> relax.Call | None:
         return self.numbers.dequantized.get(expr) if isinstance(expr, relax.Var) else None
@@ -146,7 +155,7 @@ class Site:
 
 
 QUANTIZED_TYPES = {"uint8": "quant8_asymm", "int8": "quant8_asymm_signed"}
-"""Names in opset.toml of the types whose integers stand for real numbers."""
+"""Names in the table of operations of the types whose integers stand for real numbers."""
 
 
 CLIPS: dict[tuple[float, float], Activation] = {
@@ -170,17 +179,19 @@ class QuantizedForm:
     Attributes:
         is_as_input: they are those of the (first) input.
         fixed: the least step NNAPI names instead, with the zero point of uint8; int8's is 128 less.
+        gives_plain: the result is no quantized tensor (a truth value, an index).
     """
 
     is_as_input: bool = False
     fixed: tuple[float, int] | None = None
+    gives_plain: bool = False
 
 
 class Operation(ABC):
     """One NNAPI operation, or a family that differs by name only.
 
     Attributes:
-        name: for the report and for opset.toml.
+        name: for the report and in the table of operations.
         computes: False for operations that only move data.
         quantized: the rule for quantized tensors; None where `lower` is for real numbers only, and
             a quantized model's operation runs between DEQUANTIZE and QUANTIZE.
@@ -210,99 +221,6 @@ class Operation(ABC):
     @abstractmethod
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         """Append the operations that compute `site.output`."""
-
-
-def needs_level(what: str, level: int, asked: int) -> Rejection | None:
-    """A rejection where `what` needs a higher level than asked."""
-    if level <= asked:
-        return None
-    return Rejection(
-        code="nnapi.needs_level",
-        sentence=f"{what} needs NNAPI feature level {level}; level {asked} was asked.",
-        needed_level=level,
-    )
-
-
-def unsupported(code: str, sentence: str) -> Rejection:
-    """A rejection that no feature level lifts."""
-    return Rejection(code=f"nnapi.{code}", sentence=sentence, needed_level=None)
-
-
-def check_tensors(site: Site, name: str, exprs: Sequence[relax.Expr]) -> Rejection | None:
-    """The rules every operation has: level, element types, static shapes, ranks.
-
-    Args:
-        site: the match.
-        name: operation of opset.toml.
-        exprs: tensors that cross the operation's border; the first sets type and rank rules.
-    """
-    spec = opset()[name]
-    too_old = needs_level(name, spec.level, site.feature_level)
-    if too_old is not None:
-        return too_old
-    for expr in (*exprs, site.output):
-        rejection = _check_tensor(site, name, expr)
-        if rejection is not None:
-            return rejection
-    rank = len(static_shape(exprs[0]) or ())
-    if rank < spec.rank[0] and site.constant_of(exprs[0]) is None:
-        return unsupported("rank", f"{name} takes rank {spec.rank[0]} or more, not {rank}.")
-    return None
-
-
-def _check_tensor(site: Site, name: str, expr: relax.Expr) -> Rejection | None:
-    spec = opset()[name]
-    shape, dtype = static_shape(expr), site.element_type(expr)
-    if shape is None:
-        return unsupported("dynamic_shape", f"{name} needs shapes known at compile time.")
-    if dtype not in spec.types:
-        return unsupported("dtype", f"{name} does not take {dtype or 'untyped'} tensors.")
-    too_old = needs_level(f"{name} on {dtype} tensors", spec.types[dtype], site.feature_level)
-    if too_old is not None:
-        return too_old
-    if site.takes_integers and dtype.startswith("float"):
-        return unsupported("quantization", f"{name} has quantized and real operands.")
-    if dtype in QUANTIZED_TYPES.values():
-        numbers = site.quantization(expr)
-        if numbers is None or not numbers.is_per_tensor:
-            return unsupported("quantization", f"{name} needs one constant scale a tensor.")
-    if 0 in shape:
-        return unsupported("zero_size", f"{name} has an empty tensor of shape {shape}.")
-    is_scalar_constant = not shape and site.constant_of(expr) is not None
-    if not is_scalar_constant and not 1 <= len(shape) <= spec.rank[1]:
-        return unsupported(
-            "rank", f"{name} takes tensors of rank 1 to {spec.rank[1]}, not {len(shape)}."
-        )
-    return None
-
-
-def check_quantized_form(form: QuantizedForm, site: Site, name: str) -> Rejection | None:
-    """The rule for the scale and zero point of a quantized operation's output."""
-    output = site.quantization(site.output)
-    if output is None:
-        return unsupported("quantization", f"{name} needs one constant scale a tensor.")
-    if form.fixed is not None:
-        scale, zero_point = form.fixed
-        wanted = (scale, zero_point - 128 if output.dtype == "int8" else zero_point)
-        if not _is_same(wanted, (output.scale, output.zero_point)):
-            return unsupported(
-                "quantization", f"NNAPI's {name} gives scale {wanted[0]}, zero point {wanted[1]}."
-            )
-    if form.is_as_input:
-        for call in site.numbers.dequantized.values():
-            source = quantization_of(call)
-            if source is None or not source.is_per_tensor:
-                return unsupported("quantization", f"{name} needs one constant scale a tensor.")
-            if not _is_same((source.scale, source.zero_point), (output.scale, output.zero_point)):
-                return unsupported(
-                    "quantization", f"NNAPI's {name} keeps the scale and zero point of its input."
-                )
-    return None
-
-
-def _is_same(lhs: tuple[float, int], rhs: tuple[float, int]) -> bool:
-    """Equal but for what a file format's decimal or half-precision scale rounds off."""
-    return lhs[1] == rhs[1] and abs(lhs[0] - rhs[0]) <= 1e-6 * abs(rhs[0])
 
 
 def with_activations(root: DFPattern, parts: Mapping[str, DFPattern]) -> Iterator[Pattern]:

@@ -70,9 +70,12 @@ def _one_reader_each(graph: Graph) -> Graph:
     calls = {b.var: b.call for b in graph.bindings if b.op_name == DEQUANTIZE}
     shared = {var for var in calls if len(_readers(graph, var)) > 1}
 
-    def rule(rewriter: GraphRewriter, binding: Binding) -> relax.Expr | None:
+    def rule(rewriter: GraphRewriter, binding: Binding) -> relax.Expr | Lazy | None:
         if binding.is_returned_only:
             return None
+        if binding.var in shared:  # the copies are what is read, unless the caller reads it
+            origins = graph.origin_of(binding.var)
+            return lambda: rewriter.emit(rewriter.new(binding.value), origins)
         copies: dict[relax.Var, relax.Expr] = {}
         for var in dict.fromkeys(free_vars(binding.value)):
             if var in shared:

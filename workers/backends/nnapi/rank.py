@@ -24,7 +24,8 @@ _BINARY = """
 add subtract multiply divide power maximum minimum equal not_equal less less_equal greater
 greater_equal logical_and logical_or where
 """
-_ELEMENTWISE = frozenset(f"relax.{name}" for name in f"{_UNARY} {_BINARY}".split())
+ELEMENTWISE = frozenset(f"relax.{name}" for name in f"{_UNARY} {_BINARY}".split())
+"""Operators that work on each element by itself."""
 
 
 def drop_batch(graph: Graph) -> Graph:
@@ -63,7 +64,7 @@ class _Pass:
             return low if not _is_high(shape) else self._keep(binding.var, low, shape)
         if not _is_high(shape) or shape is None:
             return None
-        is_plain = call.op.name in _ELEMENTWISE
+        is_plain = call.op.name in ELEMENTWISE
         handler = self._elementwise if is_plain else self._handlers.get(call.op.name)
         result = handler(call) if handler is not None else None
         if result is None:

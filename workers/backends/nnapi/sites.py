@@ -11,21 +11,18 @@ from tvm.relax.dpl.pattern import CallPattern, DFPattern
 
 from service.contracts.artifacts import Rejection
 from service.contracts.targets import MAX_FEATURE_LEVEL
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Numbers,
-    Operation,
-    Pattern,
-    Site,
-    check_quantized_form,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_quantized_form, unsupported
+from workers.backends.nnapi.operation import Numbers, Operation, Pattern, Site
 from workers.backends.nnapi.ops import operations
-from workers.graph.graph import Binding, Graph, constant_value, free_vars
+from workers.graph.graph import Binding, Graph, constant_value, dtype_of, free_vars
 from workers.graph.quantization import DEQUANTIZE, QUANTIZE, Quantization
 
 QUANTIZE_LEVEL = 3
 """Feature level of QUANTIZE."""
+
+_PLAIN = ("bool", "int32")
+"""Element types a quantized operation may read as they are: conditions and indices."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,10 @@ class SiteFinder:
         if binding.var in self._refused_as_integers and self._level < QUANTIZE_LEVEL:
             return self._refused_as_integers[binding.var]
         reasons: list[Rejection] = []
-        found = self._find_quantized(binding, reasons) if binding.op_name == QUANTIZE else None
+        if binding.op_name == QUANTIZE:
+            found = self._find_quantized(binding, reasons)
+        else:
+            found = self._search(binding, binding, reasons, on_integers=True)
         if found is None:
             found = self._search(binding, binding, reasons)
         if found is None:
@@ -116,25 +116,27 @@ class SiteFinder:
             return None
         if producer.var in self._taken or not self._is_inner(producer.var, {binding.var}):
             return None
-        return self._search(producer, binding, reasons)
+        return self._search(producer, binding, reasons, on_integers=True)
 
-    def _search(self, root: Binding, last: Binding, reasons: list[Rejection]) -> Match | None:
+    def _search(
+        self, root: Binding, last: Binding, reasons: list[Rejection], on_integers: bool = False
+    ) -> Match | None:
         """The largest acceptable match whose pattern ends in `root` and whose unit in `last`."""
         for operation, pattern in _patterns_by_root().get(root.op_name, ()):
-            is_quantized = root is not last
-            if is_quantized and operation.quantized is None:
+            form = operation.quantized
+            if on_integers and (form is None or form.gives_plain != (root is last)):
                 continue
             matched = pattern.root.extract_matched_expr(root.value, self._graph.value_of)
             if matched is None:
                 continue
             calls = _inner_calls(matched, self._variables) | {root.var}
-            dequantized = self._dequantized(calls, constants_only=not is_quantized)
-            if dequantized is None:
+            dequantized = self._dequantized(calls, constants_only=not on_integers)
+            if dequantized is None or (on_integers and not dequantized):
                 continue
             members = (*((calls | set(dequantized)) - {last.var}), last.var)
             if not self._is_free(members):
                 continue
-            numbers = Numbers(self._numbers, dequantized, is_quantized, self._half)
+            numbers = Numbers(self._numbers, dequantized, on_integers, self._half)
             parts = _parts(pattern, matched, self._variables)
             site = Site(parts, last.var, self._level, numbers)
             if site.activation is None or not operation.fits(site):
@@ -143,7 +145,7 @@ class SiteFinder:
             if rejection is None:
                 return Match(operation, site, members)
             reasons.append(_with_needed_level(operation, site, rejection))
-            if is_quantized:
+            if on_integers and root is not last:
                 self._refused_as_integers.update(dict.fromkeys(calls, reasons[-1]))
         return None
 
@@ -158,7 +160,7 @@ class SiteFinder:
                     continue
                 reader = self._bindings.get(operand)
                 if reader is None or reader.call is None or reader.op_name != DEQUANTIZE:
-                    if not constants_only:
+                    if not constants_only and dtype_of(operand) not in _PLAIN:
                         return None
                     continue
                 if not constants_only or constant_value(reader.call.args[0]) is not None:

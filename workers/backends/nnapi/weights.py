@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Site, needs_level, unsupported
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import needs_level, unsupported
+from workers.backends.nnapi.operation import Site
 from workers.graph.quantization import Quantization, QuantizedConstant
 
 PER_CHANNEL_LEVEL = 3

@@ -70,17 +70,159 @@ def _head() -> onnx.ModelProto:
     return make_model(nodes, {"x": [1, 10, 4, 4]}, ["y"], constants)
 
 
+def _after_tanh(
+    op: str, shape: list[int], constants: dict[str, np.ndarray] | None = None, **attributes: object
+) -> onnx.ModelProto:
+    """tanh, which every level has, then what alone would not be worth a call."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
+        helper.make_node(op, ["t", *(constants or {})], ["y"], name=op.lower(), **attributes),
+    ]
+    return make_model(nodes, {"x": shape}, ["y"], constants)
+
+
+def _sliced(begin: int, end: int, step: int) -> onnx.ModelProto:
+    bounds = {"b": _i64(begin), "e": _i64(end), "a": _i64(1), "s": _i64(step)}
+    return _after_tanh("Slice", [2, 5, 6], bounds)
+
+
+def _centred() -> onnx.ModelProto:
+    """Between the two a number without axes."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], name="mean", keepdims=0),
+        helper.make_node("Mul", ["m", "two"], ["d"], name="double"),
+        helper.make_node("Sub", ["x", "d"], ["y"], name="sub"),
+    ]
+    return make_model(nodes, {"x": [3, 5]}, ["y"], {"two": np.float32(2)})
+
+
+def _xor() -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("Greater", ["x", "z"], ["a"], name="greater"),
+        helper.make_node("Greater", ["x", "k"], ["b"], name="above"),
+        helper.make_node("Xor", ["a", "b"], ["c"], name="xor"),
+        helper.make_node("Where", ["c", "x", "z"], ["y"], name="where"),
+    ]
+    return make_model(nodes, {"x": [2, 3], "z": [2, 3]}, ["y"], {"k": np.float32(0.1)})
+
+
+def _top_k(axis: int, largest: int) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["y", "i"], name="top", axis=axis, largest=largest)
+    ]
+    kinds = {"i": TensorProto.INT64}
+    return make_model(nodes, {"x": [2, 5, 6]}, ["y", "i"], {"k": _i64(3)}, output_types=kinds)
+
+
+def _matmul(left: list[int], right: list[int]) -> onnx.ModelProto:
+    return single("MatMul", {"x": left, "z": right})
+
+
+def _weight_first(weight: tuple[int, ...], data: list[int]) -> onnx.ModelProto:
+    return single("MatMul", {"x": data}, {"w": weights(*weight)}, args=["w", "x"])
+
+
+PRODUCTS: dict[str, tuple[int, Builder]] = {
+    "matmul_2x2": (2, lambda: _matmul([3, 16], [16, 4])),
+    "matmul_3x3": (2, lambda: _matmul([2, 3, 16], [2, 16, 4])),
+    "matmul_4x4": (2, lambda: _matmul([1, 2, 3, 16], [1, 2, 16, 4])),
+    "matmul_3x2": (2, lambda: _matmul([2, 3, 16], [16, 4])),
+    "matmul_2x3": (2, lambda: _matmul([3, 16], [2, 16, 4])),
+    "matmul_4x3": (2, lambda: _matmul([2, 2, 3, 16], [2, 16, 4])),
+    "matmul_spread": (2, lambda: _matmul([2, 1, 3, 16], [1, 3, 16, 4])),
+    "matmul_vector": (1, lambda: _matmul([3, 16], [16])),
+    "vector_matmul": (2, lambda: _matmul([16], [16, 4])),
+    "matmul_constant_stack": (
+        2,
+        lambda: single("MatMul", {"x": [2, 3, 8]}, {"w": weights(2, 8, 4)}),
+    ),
+    "constant_matmul": (2, lambda: _weight_first((3, 8), [8, 4])),
+    "constant_matmul_stack": (2, lambda: _weight_first((3, 8), [2, 8, 4])),
+    "cumsum": (1, lambda: single("CumSum", {"x": [3, 7]}, {"a": np.array(1, np.int64)})),
+    "cumsum_axis": (
+        2,
+        lambda: single("CumSum", {"x": [3, 7, 2]}, {"a": np.array(1, np.int64)}, exclusive=1),
+    ),
+}
+
+SELECTED: dict[str, tuple[int, Builder]] = {
+    "top_k": (3, lambda: _top_k(-1, 1)),
+    "top_k_least": (3, lambda: _top_k(-1, 0)),
+    "top_k_inner_axis": (3, lambda: _top_k(1, 1)),
+    "reverse": (2, lambda: _sliced(-1, -99, -1)),
+    "slice_backwards": (2, lambda: _sliced(-2, 0, -2)),
+    "xor": (3, _xor),
+    "triangle": (3, lambda: single("Trilu", {"x": [4, 5]}, {"k": np.array(1, np.int64)})),
+    "shrink": (3, lambda: single("Shrink", {"x": [2, 50]}, lambd=0.5, bias=0.5)),
+    "round": (3, lambda: _halves("Round")),
+    "cos": (3, lambda: single("Cos", {"x": [2, 7]})),
+    "sub": (1, lambda: single("Sub", {"x": [2, 7], "z": [2, 7]})),
+    "divide_by_constant": (1, lambda: single("Div", {"x": [2, 7]}, {"c": weights(7)})),
+    "hard_swish": (1, lambda: single("HardSwish", {"x": [2, 40]})),
+    "sum": (2, lambda: single("ReduceSum", IMAGE, {"a": _i64(2, 3)})),
+    "without_axes": (2, _centred),
+    "sum_of_squares": (2, lambda: single("ReduceSumSquare", {"x": [2, 3, 4]}, axes=[1])),
+}
+
+
+def _halves(op: str) -> onnx.ModelProto:
+    """Numbers whose fraction is a half, exactly, among them."""
+    constants = {"h": np.arange(-4, 4, 0.5, dtype=np.float32)}
+    nodes = [
+        helper.make_node("Floor", ["x"], ["f"], name="floor"),
+        helper.make_node("Add", ["f", "h"], ["a"], name="add"),
+        helper.make_node(op, ["a"], ["y"], name=op.lower()),
+    ]
+    return make_model(nodes, {"x": [3, 16]}, ["y"], constants)
+
+
+def _weighted(op: str, *shape: int, **attributes: object) -> Builder:
+    return lambda: single(op, IMAGE, {"w": weights(*shape)}, **attributes)
+
+
+def _local_response(shape: list[int], kernel: list[int]) -> onnx.ModelProto:
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["m"], name="pool", kernel_shape=kernel),
+        helper.make_node("LRN", ["m"], ["y"], name="lrn", size=5, alpha=0.3, beta=0.6, bias=1.5),
+    ]
+    return make_model(nodes, {"x": shape}, ["y"])
+
+
+BORDERS = {"p": _i64(0, 1, 2, 0, 0, 1)}
+WINDOWS: dict[str, tuple[int, Builder]] = {
+    "pad_edge": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="edge")),
+    "pad_reflect": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="reflect")),
+    "local_response": (1, lambda: _local_response([2, 7, 1, 1], [1, 1])),
+    "local_response_image": (1, lambda: _local_response([1, 1, 4, 5], [2, 2])),
+    "average_with_padding": (
+        2,
+        lambda: single(
+            "AveragePool", IMAGE, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1
+        ),
+    ),
+    "conv_dilated": (
+        1,
+        lambda: single("Conv", {"x": [1, 1, 8, 8]}, {"w": weights(1, 1, 3, 3)}, dilations=[2, 1]),
+    ),
+    "conv_grouped_dilated": (3, _weighted("Conv", 6, 2, 3, 3, dilations=[2, 2], group=2)),
+    "transposed_conv_grouped": (3, _weighted("ConvTranspose", 4, 3, 3, 3, group=2)),
+    "transposed_conv_dilated": (3, _weighted("ConvTranspose", 4, 3, 3, 3, dilations=[2, 1])),
+}
+
 NORMS = {"s": weights(8), "b": weights(8, seed=1)}
 CHANNELS = {"s": weights(4), "b": weights(4, seed=1)}
 
 COMPOSED: dict[str, tuple[int, Builder]] = {
+    **PRODUCTS,
+    **SELECTED,
+    **WINDOWS,
     "where": (3, _selected),
     "logic": (3, _logic),
     "gather": (3, lambda: _with_exp("Gather", {"i": _i64(2, 0, -1)}, axis=1)),
     "gather_one": (3, lambda: _with_exp("Gather", {"i": np.array(-2, np.int64)}, axis=0)),
     "tile": (3, lambda: _with_exp("Tile", {"r": _i64(2, 3)})),
     "expand": (3, lambda: _with_exp("Expand", {"r": _i64(2, 4, 5)})),
-    "prelu": (3, lambda: single("PRelu", IMAGE, {"s": weights(4, 1, 1)})),
+    "prelu": (1, lambda: single("PRelu", IMAGE, {"s": weights(4, 1, 1)})),
     "leaky_relu": (1, lambda: single("LeakyRelu", {"x": [2, 7]}, alpha=0.2)),
     "sin": (3, lambda: single("Sin", {"x": [2, 7]})),
     "ceil": (1, lambda: single("Ceil", {"x": [2, 7]})),
@@ -104,10 +246,6 @@ COMPOSED: dict[str, tuple[int, Builder]] = {
             pads=[1, 1, 1, 1],
             output_padding=[1, 1],
         ),
-    ),
-    "mirror_pad": (
-        7,
-        lambda: single("Pad", {"x": [2, 5, 4]}, {"p": _i64(0, 1, 1, 0, 2, 2)}, mode="reflect"),
     ),
     "conv_1d": (2, lambda: _sequence("Conv", {"w": weights(6, 4, 3), "b": weights(6)})),
     "max_pool_1d": (2, lambda: _sequence("MaxPool", {}, kernel_shape=[3], strides=[2])),

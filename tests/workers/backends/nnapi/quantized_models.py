@@ -89,6 +89,9 @@ def _after_add(
     return make_model(nodes, {**IMAGE, **(more or {})}, ["y"], constants)
 
 
+_BOUNDS = {n: np.array([v], np.int64) for n, v in zip("beas", (1, 3, 1, 1), strict=True)}
+
+
 def float_models() -> dict[str, onnx.ModelProto]:
     """Models whose every operation has a quantized form, by name."""
     gemm = single("Gemm", {"x": [2, 6]}, {"w": weights(6, 5), "b": weights(5, seed=1)})
@@ -109,6 +112,19 @@ def float_models() -> dict[str, onnx.ModelProto]:
         "max_pool": _after_add("MaxPool", kernel_shape=[3, 3], strides=[2, 2]),
         "reshape": _after_add("Reshape", constants={"s": np.array([4, 64], np.int64)}),
         "transpose": _after_add("Transpose", perm=[0, 3, 1, 2]),
+        "conv_transpose": single(
+            "ConvTranspose", IMAGE, {"w": weights(4, 6, 3, 3), "b": weights(6)}, strides=[2, 2]
+        ),
+        "pad": _after_add("Pad", constants={"p": np.array([0, 0, 1, 1, 0, 0, 2, 0], np.int64)}),
+        "resize": _after_add(
+            "Resize",
+            constants={"r": np.zeros(0, np.float32), "s": np.array([1, 1, 2, 2], np.float32)},
+            mode="nearest",
+            nearest_mode="floor",
+            coordinate_transformation_mode="asymmetric",
+        ),
+        "split": _after_add("Slice", constants=_BOUNDS),
+        "gather": _after_add("Gather", constants={"i": np.array([2, 0], np.int64)}, axis=1),
         "sigmoid": single("Sigmoid", {"x": [2, 6]}),
         "softmax": single("Softmax", {"x": [2, 6]}),
     }

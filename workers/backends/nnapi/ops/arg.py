@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 from workers.graph.graph import dtype_of
 
 
 class Arg(Operation):
     """The first extreme along an axis; Relax keeps the axis on request, NNAPI never does."""
+
+    quantized = QuantizedForm(gives_plain=True)
 
     def __init__(self, name: str, relax_op: str) -> None:
         self.name = name
@@ -37,7 +40,7 @@ class Arg(Operation):
     def lower(self, site: Site, builder: ModelBuilder) -> None:
         shape, output = site.shape("data"), builder.output(site.output)
         axis = int(site["arg"].attrs.axis) % len(shape)
-        reduced = (*shape[:axis], *shape[axis + 1 :])
+        reduced = (*shape[:axis], *shape[axis + 1 :]) or (1,)  # NNAPI has no rank 0
         result = output if site.output_shape == reduced else builder.temporary(reduced, "int32")
         source = builder.operand(site["data"])
         builder.add(self.name, result, input=source, axis=builder.int32(axis))

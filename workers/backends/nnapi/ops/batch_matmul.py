@@ -7,20 +7,16 @@ from collections.abc import Iterator
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    Site,
-    check_tensors,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class BatchMatmul(Operation):
     """Batch dimensions must be equal: NNAPI does not say that it broadcasts them."""
 
     name = "BATCH_MATMUL"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         lhs, rhs = wildcard(), wildcard()

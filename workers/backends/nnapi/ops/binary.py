@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.model import Activation
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
     QuantizedForm,
     Site,
-    check_tensors,
-    unsupported,
     with_activations,
 )
 
@@ -97,12 +97,12 @@ OPERATIONS = (
     Plain("MAXIMUM", "relax.maximum", ("lhs", "rhs"), QuantizedForm()),
     Plain("MINIMUM", "relax.minimum", ("lhs", "rhs"), QuantizedForm()),
     Plain("POW", "relax.power", ("base", "exponent")),
-    Plain("EQUAL", "relax.equal", ("lhs", "rhs")),
-    Plain("NOT_EQUAL", "relax.not_equal", ("lhs", "rhs")),
-    Plain("GREATER", "relax.greater", ("lhs", "rhs")),
-    Plain("GREATER_EQUAL", "relax.greater_equal", ("lhs", "rhs")),
-    Plain("LESS", "relax.less", ("lhs", "rhs")),
-    Plain("LESS_EQUAL", "relax.less_equal", ("lhs", "rhs")),
+    Plain("EQUAL", "relax.equal", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
+    Plain("NOT_EQUAL", "relax.not_equal", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
+    Plain("GREATER", "relax.greater", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
+    Plain("GREATER_EQUAL", "relax.greater_equal", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
+    Plain("LESS", "relax.less", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
+    Plain("LESS_EQUAL", "relax.less_equal", ("lhs", "rhs"), QuantizedForm(gives_plain=True)),
     Plain("LOGICAL_AND", "relax.logical_and", ("lhs", "rhs")),
     Plain("LOGICAL_OR", "relax.logical_or", ("lhs", "rhs")),
 )

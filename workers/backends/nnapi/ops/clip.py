@@ -9,16 +9,15 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
 from workers.backends.nnapi.operation import (
     CLIPS,
     Operation,
     Pattern,
     QuantizedForm,
     Site,
-    check_tensors,
     clip_bounds,
-    unsupported,
 )
 from workers.graph.graph import dtype_of
 

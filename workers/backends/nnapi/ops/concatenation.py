@@ -8,17 +8,14 @@ from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    QuantizedForm,
-    Site,
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import (
     check_quantized_form,
     check_tensors,
     needs_level,
     unsupported,
 )
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 FREE_SCALES_LEVEL = 3
 """Before, every input has the output's scale and zero point (NeuralNetworksTypes.h)."""

@@ -9,14 +9,14 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.model import Activation
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
     QuantizedForm,
     Site,
-    check_tensors,
-    unsupported,
     with_activations,
 )
 from workers.backends.nnapi.weights import (

@@ -9,15 +9,9 @@ from numpy.typing import NDArray
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    QuantizedForm,
-    Site,
-    check_tensors,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 from workers.graph.graph import dtype_of, static_shape
 
 

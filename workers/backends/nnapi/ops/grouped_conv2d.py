@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.convolution import (
     bias_operand,
     check_convolution,
@@ -15,8 +16,9 @@ from workers.backends.nnapi.convolution import (
     window_of_site,
     window_roles,
 )
-from workers.backends.nnapi.model import Activation, ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site, unsupported
+from workers.backends.nnapi.legality import unsupported
+from workers.backends.nnapi.model import Activation
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class GroupedConv2d(Operation):

@@ -13,8 +13,9 @@ from itertools import permutations
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, Site, check_tensors, unsupported
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 from workers.graph.graph import static_shape
 
 MAX_RANK = 4
@@ -27,6 +28,7 @@ class Movement(Operation):
     """relax.reshape of relax.permute_dims of relax.reshape, where the middle has a high rank."""
 
     name = "TRANSPOSE"
+    quantized = QuantizedForm(is_as_input=True)
     computes = False
 
     def patterns(self) -> Iterator[Pattern]:

@@ -8,15 +8,9 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    QuantizedForm,
-    Site,
-    check_tensors,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 MIRROR_MODES = {"reflect": 0, "symmetric": 1}
 """MIRROR_PAD's mode: whether the border's own values are left out or repeated."""

@@ -8,20 +8,16 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    Site,
-    check_tensors,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class PRelu(Operation):
     """relax.nn.prelu: one slope a channel, broadcast as NNAPI does it from the last axis."""
 
     name = "PRELU"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         data, slope = wildcard(), wildcard()
@@ -29,7 +25,8 @@ class PRelu(Operation):
         yield Pattern(root, {"data": data, "slope": slope, "prelu": root})
 
     def check(self, site: Site) -> Rejection | None:
-        rejection = check_tensors(site, self.name, [site["data"]])
+        tensors = [site["data"], *([site["slope"]] if site.takes_integers else [])]
+        rejection = check_tensors(site, self.name, tensors)
         if rejection is not None:
             return rejection
         slope, shape = site.constant("slope"), site.shape("data")
@@ -39,13 +36,17 @@ class PRelu(Operation):
         return None
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        slope, shape = site.constant("slope"), site.shape("data")
+        slope, numbers = site.constant("slope"), site.quantization(site["slope"])
         assert slope is not None  # check asked
-        dims = [1] * len(shape)
-        dims[int(site["prelu"].attrs.axis) % len(shape)] = slope.size
-        source = builder.operand(site["data"])
-        alpha = builder.constant(np.reshape(slope, dims))
-        builder.add(self.name, builder.output(site.output), input=source, alpha=alpha)
+        dims = [1] * len(site.shape("data"))
+        dims[int(site["prelu"].attrs.axis) % len(dims)] = slope.size
+        integers = site.integers("slope") if site.takes_integers else None
+        if integers is not None and numbers is not None:
+            alpha = builder.quantized_constant(np.reshape(integers, dims), numbers)
+        else:
+            alpha = builder.constant(np.reshape(slope, dims))
+        source, output = builder.operand(site["data"]), builder.output(site.output)
+        builder.add(self.name, output, input=source, alpha=alpha)
 
 
 OPERATIONS = (PRelu(),)

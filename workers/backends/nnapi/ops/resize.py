@@ -9,16 +9,9 @@ from numpy.typing import NDArray
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    QuantizedForm,
-    Site,
-    check_tensors,
-    needs_level,
-    unsupported,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, needs_level, unsupported
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 FLAGS_LEVEL = 4
 """align_corners and half_pixel_centers came with Android 11."""

@@ -8,14 +8,9 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import (
-    Operation,
-    Pattern,
-    QuantizedForm,
-    Site,
-    check_tensors,
-)
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import dtype_of
 

@@ -8,14 +8,20 @@ import numpy as np
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import Activation, ModelBuilder
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors, unsupported
+from workers.backends.nnapi.model import Activation
 from workers.backends.nnapi.operation import (
     Operation,
     Pattern,
+    QuantizedForm,
     Site,
-    check_tensors,
-    unsupported,
     with_activations,
+)
+from workers.backends.nnapi.weights import (
+    check_quantized_weights,
+    quantized_bias,
+    quantized_weights,
 )
 from workers.graph.graph import dtype_of
 
@@ -24,6 +30,7 @@ class TransposeConv2d(Operation):
     """Output padding is less padding at the end: the same rows and columns are cut off."""
 
     name = "TRANSPOSE_CONV_2D"
+    quantized = QuantizedForm()
 
     def patterns(self) -> Iterator[Pattern]:
         data, weight, bias = wildcard(), wildcard(), wildcard()
@@ -40,6 +47,10 @@ class TransposeConv2d(Operation):
         attrs, weight = site["conv"].attrs, site.constant("weight")
         if weight is None or attrs.data_layout != "NCHW" or attrs.kernel_layout != "IOHW":
             return unsupported("dynamic_weights", f"{self.name} needs constant weights.")
+        if site.takes_integers:
+            rejection = check_quantized_weights(site, self.name, channel_axis=1)
+            if rejection is not None:
+                return rejection
         if int(attrs.groups) != 1 or any(int(d) != 1 for d in attrs.dilation):
             return unsupported("dilation", f"{self.name} has neither groups nor dilation.")
         if "bias" in site and not self._is_bias(site):
@@ -49,18 +60,14 @@ class TransposeConv2d(Operation):
         return None
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        weight, channels = site.constant("weight"), site.output_shape[1]
-        assert weight is not None  # check asked
         top, left, bottom, right = self._pads(site)
         strides = site["conv"].attrs.strides
-        bias = site.constant("bias") if "bias" in site else None
-        values = np.zeros(channels) if bias is None else bias.reshape(channels)
         builder.add(
             self.name,
             builder.output(site.output),
             input=builder.operand(site["data"]),
-            filter=builder.constant(np.transpose(weight, (1, 2, 3, 0))),
-            bias=builder.constant(values.astype(dtype_of(site.output))),
+            filter=self._filter(site, builder),
+            bias=self._bias(site, builder),
             pad_left=builder.int32(left),
             pad_right=builder.int32(right),
             pad_top=builder.int32(top),
@@ -70,6 +77,24 @@ class TransposeConv2d(Operation):
             activation=builder.int32(site.activation or Activation.NONE),
             nchw=builder.bool(True),
         )
+
+    @staticmethod
+    def _filter(site: Site, builder: ModelBuilder) -> int:
+        order = (1, 2, 3, 0)
+        if site.takes_integers:
+            moved = quantized_weights(site).transposed(order)
+            return builder.quantized_constant(moved.array, moved.quantization)
+        weight = site.constant("weight")
+        assert weight is not None  # check asked
+        return builder.constant(np.transpose(weight, order))
+
+    @staticmethod
+    def _bias(site: Site, builder: ModelBuilder) -> int:
+        bias, channels = site.constant("bias") if "bias" in site else None, site.output_shape[1]
+        values = np.zeros(channels, np.float32) if bias is None else bias.reshape(channels)
+        if site.takes_integers:
+            return quantized_bias(values, site, builder)
+        return builder.constant(values.astype(dtype_of(site.output), copy=False))
 
     @staticmethod
     def _pads(site: Site) -> tuple[int, int, int, int]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
-from workers.backends.nnapi.model import ModelBuilder
-from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site, check_tensors
+from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.legality import check_tensors
+from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 
 
 class Unary(Operation):

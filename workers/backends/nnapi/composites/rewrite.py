@@ -1,0 +1,91 @@
+"""What the composites are written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from tvm import relax
+
+from workers.graph.graph import Graph, constant_value
+from workers.graph.quantization import DEQUANTIZE, dequantize, quantization_of, quantize
+from workers.graph.rewriter import GraphRewriter, Lazy
+
+Emit = Callable[[relax.Expr], relax.Expr]
+
+Rewrite = Callable[[Emit, relax.Call, Sequence[relax.Expr]], "relax.Expr | None"]
+"""What computes on real numbers: emit, the old call, its new arguments; None leaves it as it is."""
+
+
+LAST_EXACT, LAST_EXACT_HALF = 2**24, 2**11
+"""Integers above these have no float32, or float16, of their own."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call stands.
+
+    Attributes:
+        graph: the old graph.
+        rewriter: of the new one.
+        level: feature level to be claimed for.
+        half: whether float32 tensors will be computed as float16.
+        memo: what calls that belong together share, by the old call's variable.
+    """
+
+    graph: Graph
+    rewriter: GraphRewriter
+    level: int
+    half: bool
+    memo: dict[relax.Var, relax.Expr] = field(default_factory=dict)
+
+    def emit(self, expr: relax.Expr) -> relax.Expr:
+        """Bind an expression of the new graph."""
+        return self.rewriter.emit(expr)
+
+    def new(self, expr: relax.Expr) -> relax.Expr:
+        """The new graph's expression for one of the old graph."""
+        return self.rewriter.new(expr)
+
+    def counts_exactly(self, count: int) -> bool:
+        """Whether the real numbers of the model hold all integers up to a count."""
+        return count <= (LAST_EXACT_HALF if self.half else LAST_EXACT)
+
+    def producer(self, expr: relax.Expr, name: str) -> relax.Call | None:
+        """The old graph's call that makes an expression, if it is of that Relax operator."""
+        value = self.graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
+        is_call = isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
+        return value if is_call else None
+
+    def real_constant(self, expr: relax.Expr) -> NDArray[np.generic] | None:
+        """Real values of a constant of the old graph, quantized or not; None where it is none."""
+        call = self.producer(expr, DEQUANTIZE)
+        if call is None:
+            return constant_value(expr)
+        array, numbers = constant_value(call.args[0]), quantization_of(call)
+        return None if array is None or numbers is None else numbers.dequantize(array)
+
+    def moved(self, source: relax.Expr, movement: relax.Expr) -> relax.Expr:
+        """Bind what only moves elements of an old expression; quantized as that is.
+
+        Args:
+            source: of the old graph.
+            movement: of its value in the new graph.
+        """
+        value = self.emit(movement)
+        call = self.producer(source, DEQUANTIZE)
+        numbers = quantization_of(call) if call is not None else None
+        if numbers is None or not numbers.is_per_tensor:
+            return value
+        return self.emit(dequantize(self.emit(quantize(value, numbers)), numbers))
+
+
+Composite = Callable[[Place, relax.Call], "relax.Expr | Lazy | None"]
+"""What needs more than its arguments; None leaves the call as it is."""
+
+
+def real(value: float) -> relax.Expr:
+    """A constant of one float32."""
+    return relax.const(np.float32(value), "float32")
