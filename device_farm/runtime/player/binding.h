@@ -27,8 +27,10 @@ struct Binding {
 const DLTensor& TensorAt(const tvm::ffi::PackedArgs& arguments, size_t index);
 
 // The memory of `tensor`, which must be compact, on the CPU and of the operand's shape and element
-// size. Throws ffi::Error ("ValueError") naming `place`.
-Binding BindTensor(const DLTensor& tensor, const EncodedOperand& operand, const std::string& place);
+// size. Throws ffi::Error ("ValueError") naming `symbol` and the argument's index; the words are put
+// together only then, since this is done for every argument of every inference.
+Binding BindTensor(const DLTensor& tensor, const EncodedOperand& operand,
+                   const std::string& symbol, size_t index);
 
 }  // namespace nnfarm
 

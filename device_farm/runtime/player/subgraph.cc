@@ -178,8 +178,8 @@ void Subgraph::Bind(const ffi::PackedArgs& tensors) {
     const bool is_input = i < encoded_.inputs.size();
     const uint32_t operand =
         is_input ? encoded_.inputs[i] : encoded_.outputs[i - encoded_.inputs.size()];
-    bindings_[i] = BindTensor(TensorAt(tensors, i), encoded_.operands[operand],
-                              encoded_.symbol + " argument " + std::to_string(i));
+    bindings_[i] =
+        BindTensor(TensorAt(tensors, i), encoded_.operands[operand], encoded_.symbol, i);
   }
 }
 

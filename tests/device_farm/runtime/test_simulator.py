@@ -149,6 +149,43 @@ def test_a_network_is_right_at_every_level(
         np.testing.assert_allclose(score[0], expected, rtol=1e-4, atol=1e-4)
 
 
+ROW = 16
+
+
+@pytest.fixture
+def lookup(make_package: Any) -> Any:
+    """Packages of one row of a table of weights, plus an input."""
+
+    def make(rows: int) -> Path:
+        encoder = Encoder()
+        x, row, y = encoder.tensor(1, ROW), encoder.tensor(1, ROW), encoder.tensor(1, ROW)
+        table = encoder.constant(np.ones((rows, ROW), np.float32))
+        wanted = encoder.shape(rows - 1)
+        encoder.operation(51, "GATHER", [table, encoder.scalar(0), wanted], row)
+        encoder.operation(0, "ADD", [x, row, encoder.scalar(NO_ACTIVATION)], y)
+        document = encoder.document("nnfarm_nnapi_0", [x], [y]) | {"level": 3}
+        folder: Path = make_package(document, encoder.weights, ((1, ROW), (1, ROW))).folder
+        return folder
+
+    return make
+
+
+def test_weights_take_their_size_of_memory_once(
+    run: Any, lookup: Any, simulator_library: Path, tmp_path: Path
+) -> None:
+    peaks = []
+    for rows in (64, 1 << 20):
+        package = lookup(rows)
+        result = run(
+            *("--package", package, "--nnapi-library", simulator_library, "--mode", "nnapi")
+        )
+        assert result.exit_code == 0, json.dumps(result.events) + result.log
+        peaks.append(result.one("memory")["peak_rss_bytes"])
+        package.rename(tmp_path / f"package-{rows}")
+    weights_bytes = (1 << 20) * ROW * 4
+    assert peaks[1] - peaks[0] <= 1.1 * weights_bytes
+
+
 FIBONACCI = "com.example.fibonacci"
 NPU = f"device npu accelerator 1.0 4\nextension npu {FIBONACCI}\n"
 
