@@ -18,8 +18,6 @@ from pathlib import Path
 
 BUILD_JOBS = 2
 
-_HOST = "sanitize"
-
 
 class ToolchainError(RuntimeError):
     """A tool is missing or the native build failed; the message says which and why."""
@@ -34,13 +32,19 @@ class Target:
         zig_triple: target of ``zig c++``; empty for targets of another compiler.
         processor: ``CMAKE_SYSTEM_PROCESSOR``.
         android_abi: ABI of the NDK's own CMake toolchain; empty outside Android.
+        gcc_flags: for this host, by its GCC; empty elsewhere.
     """
 
     name: str
     processor: str
     zig_triple: str = ""
     android_abi: str = ""
+    gcc_flags: str = ""
 
+
+# Zig ships neither sanitizer runtimes for C++ nor a profile runtime.
+_SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1"
+_COVERAGE = "--coverage -fprofile-update=atomic"
 
 TARGETS: dict[str, Target] = {
     target.name: target
@@ -51,8 +55,8 @@ TARGETS: dict[str, Target] = {
         Target("android-arm64-v8a", "aarch64", android_abi="arm64-v8a"),
         Target("android-armeabi-v7a", "armv7-a", android_abi="armeabi-v7a"),
         Target("android-x86_64", "x86_64", android_abi="x86_64"),
-        # The host's GCC with ASan and UBSan: Zig ships no sanitizer runtimes for C++.
-        Target(_HOST, "host"),
+        Target("sanitize", "host", gcc_flags=_SANITIZE),
+        Target("coverage", "host", gcc_flags=_COVERAGE),
     )
 }
 
@@ -132,9 +136,8 @@ def _locked(build_dir: Path) -> Iterator[None]:
 
 
 def _target_args(target: Target, build_dir: Path) -> list[str]:
-    if target.name == _HOST:
-        flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g1"
-        return [f"-DCMAKE_CXX_FLAGS={flags}", "-DCMAKE_CXX_COMPILER=g++"]
+    if target.gcc_flags:
+        return [f"-DCMAKE_CXX_FLAGS={target.gcc_flags}", "-DCMAKE_CXX_COMPILER=g++"]
     if target.android_abi:
         return _android_args(target)
     toolchain_file = build_dir / "toolchain.cmake"

@@ -14,7 +14,7 @@ from device_farm.native.toolchain import ToolchainError, build
 SOURCE_DIR = Path(__file__).resolve().parent
 BUILD_ROOT = SOURCE_DIR.parents[1] / "build" / "simulator"
 LIBRARY_NAME = "libneuralnetworks.so"
-SIMULATOR_TARGETS = ("linux-x86_64", "linux-aarch64", "sanitize")
+SIMULATOR_TARGETS = ("linux-x86_64", "linux-aarch64", "sanitize", "coverage")
 
 
 def build_simulator(target: str, build_root: Path = BUILD_ROOT) -> Path:
