@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from numpy.typing import NDArray
 from tvm import relax
 
 from service.contracts.artifacts import Rejection
@@ -12,7 +14,7 @@ from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
 from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WEIGHTS_FILE, WeightsPool, encode, operand_entries
-from workers.backends.nnapi.model import Model
+from workers.backends.nnapi.model import Model, Operand
 from workers.backends.nnapi.quantized import for_level, quantizations
 from workers.backends.nnapi.rank import drop_batch
 from workers.backends.nnapi.scalars import lift_scalars
@@ -24,6 +26,10 @@ MODULE_KIND = "nnfarm.nnapi"
 
 PRECISION_LEVELS = {Precision.FLOAT32: 1, Precision.RELAXED: 2, Precision.FLOAT16: 3}
 """Feature levels of relaxComputationFloat32toFloat16 and of float16 tensors."""
+
+
+_SMALL = 32
+"""Elements of constants that lowering may read again: shapes, axes, paddings."""
 
 
 class NnapiBackend:
@@ -120,8 +126,18 @@ def _lower(match: Match, numbers: Mapping[relax.Var, Quantization]) -> Model:
 
 
 class _LooseBuilder(ModelBuilder):
-    """A builder that takes any variable it has not met as an input."""
+    """A builder that takes any variable it has not met as an input, and leaves weights out.
+
+    Every level names its operations: copying the weights each time was half of a partition's time.
+    """
 
     def variable(self, var: relax.Var) -> int:
         """Operand of a variable."""
         return super().variable(var) if var in self._by_var else self.input(var)
+
+    @staticmethod
+    def _content(array: NDArray[Any]) -> bytes:
+        return ModelBuilder._content(array) if array.size <= _SMALL else b""
+
+    def _shared(self, operand: Operand) -> int:
+        return self._add(operand)  # without their content they cannot be told apart

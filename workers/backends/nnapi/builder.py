@@ -115,7 +115,7 @@ class ModelBuilder:
         """A constant tensor; a scalar array becomes a tensor of one element."""
         array = array.astype(self._inside(array.dtype.name), copy=False)
         dims = array.shape or (1,)
-        data = np.ascontiguousarray(array).tobytes()
+        data = self._content(array)
         return self._shared(Operand(TENSOR_TYPES[array.dtype.name], dims, data))
 
     def quantized_constant(self, array: NDArray[Any], quantization: Quantization) -> int:
@@ -126,7 +126,7 @@ class ModelBuilder:
             quantization: one scale, or one a channel (int8 about zero, or an int32 bias, whose
                 scales NNAPI knows from the weights).
         """
-        data, dims = np.ascontiguousarray(array).tobytes(), array.shape or (1,)
+        data, dims = self._content(array), array.shape or (1,)
         kind = TENSOR_TYPES[array.dtype.name]
         if quantization.axis is None:
             return self._shared(
@@ -237,6 +237,10 @@ class ModelBuilder:
 
     def _tensor_type(self, dtype: str) -> OperandType:
         return TENSOR_TYPES[self._inside(dtype)]
+
+    @staticmethod
+    def _content(array: NDArray[Any]) -> bytes:
+        return np.ascontiguousarray(array).tobytes()
 
     def _shared(self, operand: Operand) -> int:
         if operand not in self._constants:

@@ -19,6 +19,7 @@ from workers.backends.nnapi.composites import (
     windows,
 )
 from workers.backends.nnapi.composites.rewrite import Composite, Place, Rewrite
+from workers.backends.nnapi.opset import opset
 from workers.graph.graph import Binding, Graph, dtype_of, static_shape
 from workers.graph.quantization import DEQUANTIZE
 from workers.graph.rewriter import GraphRewriter, Lazy
@@ -28,6 +29,20 @@ _COMPOSITES: Mapping[str, Composite] = {
     **selection.COMPOSITES,
     **windows.COMPOSITES,
 }
+
+
+_KEYSTONES: Mapping[str, str] = {
+    "relax.round": "SELECT",
+    "relax.cos": "SIN",
+    "relax.erf": "EXP",
+    "relax.nn.gelu": "EXP",
+    "relax.logical_xor": "NOT_EQUAL",
+    "relax.isnan": "NOT_EQUAL",
+    "relax.triu": "SELECT",
+    "relax.tril": "SELECT",
+    "relax.topk": "TOPK_V2",
+}
+"""Without this operation what is composed would be computed by the CPU, piece by piece."""
 
 
 def decompose(graph: Graph, feature_level: int, half: bool) -> Graph:
@@ -46,24 +61,24 @@ def decompose(graph: Graph, feature_level: int, half: bool) -> Graph:
         **normalizations.REWRITES,
         **early.before(feature_level),
     }
-    known = {*rewrites, *_COMPOSITES, "relax.topk"}
+    too_early = {n for n, op in _KEYSTONES.items() if opset()[op].level > feature_level}
+    known = {*rewrites, *_COMPOSITES, "relax.topk"} - too_early
     if not any(binding.op_name in known for binding in graph.bindings):
         return graph
     rewriter = GraphRewriter(graph)
     place = Place(graph, rewriter, feature_level, half)
 
     def rule(_: GraphRewriter, binding: Binding) -> relax.Expr | Lazy | None:
-        if isinstance(binding.value, relax.TupleGetItem):
+        if isinstance(binding.value, relax.TupleGetItem) and "relax.topk" in known:
             return selection.top_k_item(place, binding.value)
         call = binding.call
-        if call is None:
+        if call is None or call.op.name not in known:
             return None
         if call.op.name == "relax.topk":  # whose items are emitted one by one, if at all
             return lambda: rewriter.emit(rewriter.new(call))
         if call.op.name in _COMPOSITES:
             return _COMPOSITES[call.op.name](place, call)
-        rewrite = rewrites.get(call.op.name)
-        return None if rewrite is None else _on_real_numbers(place, call, rewrite)
+        return _on_real_numbers(place, call, rewrites[call.op.name])
 
     return rewriter.run(rule)
 

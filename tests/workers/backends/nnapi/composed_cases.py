@@ -180,6 +180,17 @@ def _weighted(op: str, *shape: int, **attributes: object) -> Builder:
     return lambda: single(op, IMAGE, {"w": weights(*shape)}, **attributes)
 
 
+def _between_pools(op: str, shape: list[int], **attributes: object) -> onnx.ModelProto:
+    """Where the graph is in NHWC."""
+    kernel = {"kernel_shape": [1, 1]}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["m"], name="first", **kernel),
+        helper.make_node(op, ["m"], ["d"], name=op.lower(), **attributes),
+        helper.make_node("MaxPool", ["d"], ["y"], name="last", **kernel),
+    ]
+    return make_model(nodes, {"x": shape}, ["y"])
+
+
 def _local_response(shape: list[int], kernel: list[int]) -> onnx.ModelProto:
     nodes = [
         helper.make_node("MaxPool", ["x"], ["m"], name="pool", kernel_shape=kernel),
@@ -194,6 +205,8 @@ WINDOWS: dict[str, tuple[int, Builder]] = {
     "pad_reflect": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="reflect")),
     "local_response": (1, lambda: _local_response([2, 7, 1, 1], [1, 1])),
     "local_response_image": (1, lambda: _local_response([1, 1, 4, 5], [2, 2])),
+    "blocks_to_space": (1, lambda: _between_pools("DepthToSpace", [2, 4, 1, 1], blocksize=2)),
+    "space_to_blocks": (1, lambda: _between_pools("SpaceToDepth", [2, 1, 2, 2], blocksize=2)),
     "average_with_padding": (
         2,
         lambda: single(

@@ -11,53 +11,59 @@ from dataclasses import dataclass
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
+from workers.backends.nnapi.axes import Axes, merged
 from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.legality import check_tensors
 from workers.backends.nnapi.operation import Operation, Pattern, QuantizedForm, Site
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import static_shape
 
-Shape = tuple[int, ...]
-
 
 @dataclass(frozen=True)
 class _Movement:
-    """An image, the pieces it is seen as, the order they are put into, and the image they make."""
+    """Pieces an image is seen as and the order they are put into, and the operation's arguments."""
 
-    source: Shape
-    pieces: Shape
-    order: Shape
-    result: Shape
+    pieces: Axes
+    order: Axes
+    arguments: Mapping[str, int]
 
-
-def _depth_to_space(move: _Movement) -> Mapping[str, int] | None:
-    if len(move.pieces) != 6 or move.order != (0, 1, 3, 2, 4, 5):
-        return None
-    n, h, w, rows, columns, c = move.pieces
-    is_block = rows == columns and move.source == (n, h, w, rows * columns * c)
-    return {"block_size": rows} if is_block and move.result == (n, h * rows, w * rows, c) else None
+    def does(self, pieces: Axes, order: Axes) -> bool:
+        """Whether it moves the elements as another movement does."""
+        return merged(self.pieces, self.order) == merged(pieces, order)
 
 
-def _space_to_depth(move: _Movement) -> Mapping[str, int] | None:
-    if len(move.pieces) != 6 or move.order != (0, 1, 3, 2, 4, 5):
-        return None
-    n, h, rows, w, columns, c = move.pieces
-    is_block = rows == columns and move.source == (n, h * rows, w * columns, c)
-    return {"block_size": rows} if is_block and move.result == (n, h, w, rows * rows * c) else None
+_BLOCKS = (0, 1, 3, 2, 4, 5)
 
 
-def _shuffled(move: _Movement) -> Mapping[str, int] | None:
+def _depth_to_space(source: Axes, result: Axes) -> Iterator[_Movement]:
+    if len(source) != 4 or len(result) != 4:
+        return
+    n, h, w, _ = source
+    size, channels = max(result[1] // h, 1), result[3]
+    if size > 1 and result == (n, h * size, w * size, channels):
+        yield _Movement((n, h, w, size, size, channels), _BLOCKS, {"block_size": size})
+
+
+def _space_to_depth(source: Axes, result: Axes) -> Iterator[_Movement]:
+    if len(source) != 4 or len(result) != 4:
+        return
+    n, h, w, _ = result
+    size, channels = max(source[1] // h, 1), source[3]
+    if size > 1 and source == (n, h * size, w * size, channels):
+        yield _Movement((n, h, size, w, size, channels), _BLOCKS, {"block_size": size})
+
+
+def _shuffled(source: Axes, result: Axes) -> Iterator[_Movement]:
     """Groups of neighbours along one axis, taken in turns."""
-    if move.source != move.result or len(move.pieces) != len(move.source) + 1:
-        return None
-    for axis in range(len(move.source)):
-        order = [*range(len(move.pieces))]
+    if source != result:
+        return
+    for axis, length in enumerate(source):
+        order = [*range(len(source) + 1)]
         order[axis], order[axis + 1] = order[axis + 1], order[axis]
-        groups, each = move.pieces[axis : axis + 2]
-        joined = (*move.pieces[:axis], groups * each, *move.pieces[axis + 2 :])
-        if move.order == tuple(order) and joined == move.source:
-            return {"groups": groups, "axis": axis}
-    return None
+        for groups in range(2, length // 2 + 1):
+            if length % groups == 0:
+                pieces = (*source[:axis], groups, length // groups, *source[axis + 1 :])
+                yield _Movement(pieces, tuple(order), {"groups": groups, "axis": axis})
 
 
 class Block(Operation):
@@ -66,11 +72,9 @@ class Block(Operation):
     quantized = QuantizedForm(is_as_input=True)
     computes = False
 
-    def __init__(
-        self, name: str, arguments: Callable[[_Movement], Mapping[str, int] | None]
-    ) -> None:
+    def __init__(self, name: str, candidates: Callable[[Axes, Axes], Iterator[_Movement]]) -> None:
         self.name = name
-        self._arguments = arguments
+        self._candidates = candidates
 
     def patterns(self) -> Iterator[Pattern]:
         data = wildcard()
@@ -83,13 +87,13 @@ class Block(Operation):
         if site.feature_level < opset()[self.name].level:
             return False
         shapes = [static_shape(site[part]) for part in ("data", "first", "last")]
-        return None not in shapes and self._arguments(_movement(site)) is not None
+        return None not in shapes and self._arguments(site) is not None
 
     def check(self, site: Site) -> Rejection | None:
         return check_tensors(site, self.name, [site["data"]])
 
     def lower(self, site: Site, builder: ModelBuilder) -> None:
-        arguments = self._arguments(_movement(site))
+        arguments = self._arguments(site)
         assert arguments is not None  # it fits
         builder.add(
             self.name,
@@ -98,11 +102,11 @@ class Block(Operation):
             **{role: builder.int32(value) for role, value in arguments.items()},
         )
 
-
-def _movement(site: Site) -> _Movement:
-    pieces, axes = site.shape("first"), site["permute"].attrs.axes
-    order = range(len(pieces))[::-1] if axes is None else [int(a) % len(pieces) for a in axes]
-    return _Movement(site.shape("data"), pieces, tuple(order), site.shape("last"))
+    def _arguments(self, site: Site) -> Mapping[str, int] | None:
+        pieces, axes = site.shape("first"), site["permute"].attrs.axes
+        order = range(len(pieces))[::-1] if axes is None else [int(a) % len(pieces) for a in axes]
+        found = self._candidates(site.shape("data"), site.shape("last"))
+        return next((c.arguments for c in found if c.does(pieces, tuple(order))), None)
 
 
 OPERATIONS = (
