@@ -142,10 +142,10 @@ def static_shape(expr: relax.Expr) -> tuple[int, ...] | None:
     ty = expr.ty
     if not isinstance(ty, relax.TensorType) or ty.shape is None:
         return None
-    dims = ty.shape.values if isinstance(ty.shape, relax.ShapeExpr) else None
-    if dims is None or not all(isinstance(d, int | tvm.tirx.IntImm) for d in dims):
+    if not isinstance(ty.shape, relax.ShapeExpr):
         return None
-    return tuple(int(d) for d in dims)
+    dims = tuple(ty.shape.values)  # once: every reading of a dimension crosses into C++
+    return tuple(map(int, dims)) if all(isinstance(d, _KNOWN) for d in dims) else None
 
 
 def dtype_of(expr: relax.Expr) -> str:
@@ -154,9 +154,28 @@ def dtype_of(expr: relax.Expr) -> str:
     return str(ty.dtype) if isinstance(ty, relax.TensorType) and ty.dtype is not None else ""
 
 
+_KNOWN = (int, tvm.tirx.IntImm)
+
+
 def constant_value(expr: relax.Expr) -> NDArray[np.generic] | None:
-    """The array of a constant tensor expression, else None."""
+    """The array of a constant tensor expression, else None.
+
+    A view of the constant, not to be written to: weights are read often, and copied they would be
+    most of a compilation's memory traffic.
+    """
     if isinstance(expr, tvm.ir.GenericConst) and isinstance(expr.value, tvm.runtime.Tensor):
-        array: NDArray[np.generic] = expr.value.numpy()
+        tensor = expr.value
+        is_viewable = str(tensor.dtype) in _VIEWABLE
+        array: NDArray[np.generic] = np.from_dlpack(tensor) if is_viewable else tensor.numpy()
+        array.flags.writeable = False
         return array
     return None
+
+
+# What NumPy takes through DLPack; the rest, bfloat16 and its like, is converted.
+_VIEWABLE = frozenset(
+    {
+        *("bool", "float16", "float32", "float64"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    }
+)

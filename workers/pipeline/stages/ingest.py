@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,20 @@ def ingest(
         NnfarmError: what the importer raises.
     """
     imported = _IMPORTERS[model_format](path, input_shapes)
-    return IngestedModel(normalise(imported.graph), imported.signature)
+    graph, signature = normalise(imported.graph), imported.signature
+    del imported  # with it goes the first form of the weights
+    _return_free_memory()
+    return IngestedModel(graph, signature)
+
+
+def _return_free_memory() -> None:
+    """Gives the system what the forms of the weights before the last one have left.
+
+    malloc keeps it, as pieces between what lives on, and the build would need as much again
+    beside it. A C library without the function keeps it.
+    """
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 def normalise(graph: Graph) -> Graph:
