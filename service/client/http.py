@@ -30,6 +30,7 @@ from service.client.messages import (
     Run,
     RunId,
 )
+from service.client.packing import uploadable
 from service.client.quantizations import Quantizations
 from service.client.transfer import (
     CountedFile,
@@ -82,8 +83,10 @@ class Client:
     def upload_model(
         self, path: Path, name: str | None = None, on_bytes: OnBytes = ignore_bytes
     ) -> Model:
-        """Upload a model; the same bytes give the same model again."""
-        return parse(Model, self._upload("/v1/models", path, {"name": name or path.stem}, on_bytes))
+        """Upload a model, with its external data; the same bytes give the same model again."""
+        fields = {"name": name or path.stem}
+        with uploadable(path) as file:
+            return parse(Model, self._upload("/v1/models", file, fields, on_bytes))
 
     def upload_dataset(
         self, path: Path, model_id: ModelId, on_bytes: OnBytes = ignore_bytes

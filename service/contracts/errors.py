@@ -49,6 +49,7 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "model.unsupported_opset": ErrorKind(_U, 422, "The model's opset is not supported"),
     "model.external_data_missing": ErrorKind(_U, 422, "The model's external data is missing"),
     "model.external_data_escapes": ErrorKind(_U, 422, "External data points outside the model"),
+    "model.bad_archive": ErrorKind(_U, 422, "The model's archive breaks its rules"),
     "model.cyclic": ErrorKind(_U, 422, "The model's graph has a cycle or is out of order"),
     "model.unknown_operation": ErrorKind(_U, 422, "The model uses an unknown operation"),
     "model.bad_dimension": ErrorKind(_U, 422, "A tensor dimension is not usable"),

@@ -18,7 +18,10 @@ from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends import onnx_converters
 from workers.frontends.imported import ImportedModel
+from workers.frontends.onnx_constants import spell_out_constants
+from workers.frontends.onnx_files import onnx_path
 from workers.frontends.onnx_operands import Scope
+from workers.frontends.onnx_refusals import refuse_what_cannot_be_compiled, unknown_operation
 from workers.frontends.onnx_shapes import fix_shapes
 from workers.graph.graph import Graph, OriginalNode
 
@@ -79,21 +82,24 @@ def import_onnx(
     """Read an ONNX file into a graph.
 
     Args:
-        path: the model; external data is looked up beside it.
+        path: the model: a file, or an archive of it and its external data.
         input_shapes: shapes of inputs whose model leaves dimensions open.
 
     Raises:
-        NnfarmError: `model.unreadable`, `compile.unsupported_operation`,
+        NnfarmError: `model.unreadable`, `model.bad_archive`, `compile.unsupported_operation`,
             `compile.unsupported_model`, `compile.bad_option`.
     """
+    file = onnx_path(path)
     try:
-        model = onnx.load(path)
+        model = onnx.load(file)
     except Exception as error:
         raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
     fix_shapes(model.graph, input_shapes or {})
     signature = _signature(model.graph)
     model = _lift(model)
     _name_nodes(model.graph)
+    refuse_what_cannot_be_compiled(model.graph)
+    spell_out_constants(model.graph)
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     importer = _NamingImporter()
     log = io.StringIO()
@@ -103,7 +109,7 @@ def import_onnx(
             warnings.simplefilter("ignore")
             module = importer.from_onnx(model.graph, opset)
     except tvm.error.OpNotImplemented as error:
-        raise NnfarmError("compile.unsupported_operation", _first_line(error)) from error
+        raise unknown_operation(model.graph, _first_line(error)) from error
     except Exception as error:
         node = _node_at(model.graph, len(importer.ends))
         raise NnfarmError(
@@ -132,7 +138,8 @@ def _lift(model: onnx.ModelProto) -> onnx.ModelProto:
 def _name_nodes(graph: onnx.GraphProto) -> None:
     for index, node in enumerate(graph.node):
         if not node.name:
-            node.name = node.output[0] if node.output else f"{node.op_type}_{index}"
+            # Optional outputs that are left out have the name "".
+            node.name = next(filter(None, node.output), f"{node.op_type}_{index}")
 
 
 def _node_at(graph: onnx.GraphProto, index: int) -> onnx.NodeProto:

@@ -11,6 +11,7 @@ from onnx import version_converter
 from onnxruntime.quantization import quant_pre_process
 
 from service.contracts.errors import NnfarmError
+from workers.frontends.onnx_files import onnx_path
 
 PER_CHANNEL_OPSET = 13
 """From here on QuantizeLinear has an axis."""
@@ -42,8 +43,9 @@ def prepare(path: Path, exclude_nodes: Iterable[str], folder: Path) -> FloatMode
             `quantize.already_quantized`, `quantize.bad_option` for nodes the model does not have,
             `quantize.unsupported_model`.
     """
+    file = onnx_path(path)
     try:
-        model = onnx.load(path)
+        model = onnx.load(file)
     except Exception as error:
         raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
     _require_float(model.graph)
@@ -100,7 +102,7 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
     # The names reports show for nodes that have none; see workers.frontends.onnx.
     for index, node in enumerate(graph.node):
         if not node.name:
-            node.name = node.output[0] if node.output else f"{node.op_type}_{index}"
+            node.name = next(filter(None, node.output), f"{node.op_type}_{index}")
 
 
 def _require_names(graph: onnx.GraphProto, wanted: Iterable[str]) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, defs
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, defs
 
 from service.contracts.errors import NnfarmError
+from service.contracts.models_onnx import graphs
 from service.contracts.tensors import ModelSignature
+from service.resources.models.onnx_files import (
+    ModelFiles,
+    attach_external_data,
+    empty_external_tensors,
+    open_files,
+)
 from service.resources.models.onnx_order import check_order
 from service.resources.models.onnx_tensors import check_dims, signature_of
 
@@ -47,12 +53,13 @@ def inspect_onnx(path: Path) -> ModelSignature:
     Raises:
         NnfarmError: a ``model.*`` code.
     """
-    model = _load(path)
-    _check_opset(model)
-    for graph in (model.graph, *(_body(function) for function in model.functions)):
-        for inner in _graphs(graph):
-            _check_external_data(inner)
-            check_dims(inner)
+    with open_files(path) as files:
+        model = _load(files)
+        _check_opset(model)
+        for graph in (model.graph, *(_body(function) for function in model.functions)):
+            for inner in graphs(graph):
+                check_dims(inner)
+        attach_external_data(model, files)
     _check_operations(model)
     check_order(model.graph)
     signature = signature_of(model)
@@ -60,9 +67,10 @@ def inspect_onnx(path: Path) -> ModelSignature:
     return signature
 
 
-def _load(path: Path) -> ModelProto:
+def _load(files: ModelFiles) -> ModelProto:
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        with files.open_model() as file:
+            model = onnx.load(file, load_external_data=False)
     except DecodeError as error:
         raise NnfarmError(
             "model.unreadable", "The file is damaged, truncated or no ONNX model at all."
@@ -94,7 +102,7 @@ def _check_operations(model: ModelProto) -> None:
     bodies += [(_body(function), function.opset_import) for function in model.functions]
     for body, imports in bodies:
         opsets = {entry.domain: entry.version for entry in imports}
-        for graph in _graphs(body):
+        for graph in graphs(body):
             for node in graph.node:
                 _check_operation(node, opsets, functions)
 
@@ -120,59 +128,13 @@ def _check_operation(
     )
 
 
-def _check_external_data(graph: GraphProto) -> None:
-    for tensor in _tensors(graph):
-        if tensor.data_location != TensorProto.EXTERNAL:
-            continue
-        location = next((item.value for item in tensor.external_data if item.key == "location"), "")
-        path = PurePosixPath(location.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts or ":" in location:
-            raise NnfarmError(
-                "model.external_data_escapes",
-                f"Tensor {tensor.name!r} wants its data from {location!r}, outside the model.",
-                tensor=tensor.name,
-                location=location,
-            )
-        raise NnfarmError(
-            "model.external_data_missing",
-            f"Tensor {tensor.name!r} has its data in another file, {location!r}: upload the model "
-            "as one file.",
-            tensor=tensor.name,
-            location=location,
-        )
-
-
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield sparse.values
-        yield sparse.indices
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-
-
 def _body(function: FunctionProto) -> GraphProto:
     """The nodes of a model's own function as a graph, to be checked like one."""
     return GraphProto(node=function.node)
 
 
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    """The graph and all graphs inside its nodes."""
-    waiting = [graph]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        for node in current.node:
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    waiting.append(attribute.g)
-                waiting.extend(attribute.graphs)
-
-
 def _check_rest(model: ModelProto) -> None:
+    empty_external_tensors(model)
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from service.contracts.errors import NnfarmError
+from service.contracts.models_archive import bad_archive
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from service.resources.models.dimensions import check_shape
 
@@ -58,6 +59,8 @@ def _program(archive: zipfile.ZipFile) -> dict[str, Any]:
             "model.unsafe",
             "The file is a pickled PyTorch model; upload what torch.export.save writes (.pt2).",
         )
+    if not programs and any(name.endswith(".onnx") for name in archive.namelist()):
+        raise bad_archive("the .onnx file has to be its first entry, in no folder")
     if len(programs) != 1:
         raise NnfarmError(
             "model.invalid", f"The archive holds {len(programs)} exported programs, not one."

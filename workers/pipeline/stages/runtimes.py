@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import ModelFormat
 from service.contracts.tensors import ModelSignature
+from workers.frontends.onnx_files import onnx_path
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Array]
@@ -56,9 +57,10 @@ def run_original(
 def _load_onnx(model: Path, signature: ModelSignature) -> Infer:
     import onnxruntime
 
+    file = onnx_path(model)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     names = [spec.name for spec in signature.outputs]
     return lambda inputs: list(session.run(names, dict(inputs)))
 
