@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from onnx import helper
 from tvm import relax
 
@@ -95,6 +96,9 @@ def _lp_normalization(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> re
     else:
         squares = scope.emit(relax.op.multiply(data, data))
         norm = relax.op.sqrt(scope.emit(relax.op.sum(squares, [axis], True)))
+    # Zeros stay zeros: the least normal number instead of none divides them.
+    least = np.finfo(dtype_of(data)).tiny
+    norm = relax.op.maximum(scope.emit(norm), relax.const(least, dtype_of(data)))
     return relax.op.divide(data, scope.emit(norm))
 
 

@@ -250,6 +250,9 @@ NNAPI_EXPORT int ANeuralNetworksCompilation_getPreferredMemoryAlignmentForOutput
     const ANeuralNetworksCompilation* compilation, uint32_t index, uint32_t* alignment);
 NNAPI_EXPORT int ANeuralNetworksCompilation_getPreferredMemoryPaddingForOutput(
     const ANeuralNetworksCompilation* compilation, uint32_t index, uint32_t* padding);
+// The table of a support-library driver: its level, then functions in the order of the ABI. Null
+// below level 5.
+NNAPI_EXPORT const void* ANeuralNetworks_getSLDriverImpl(void);
 
 // Level 8.
 NNAPI_EXPORT int ANeuralNetworksCompilation_addExtensionAttribute(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 namespace nnsim {
 namespace {
@@ -39,6 +38,14 @@ int32_t ExtensionCode(const std::string& extension, uint16_t code) {
   if (found == Names().end()) return 0;
   const auto number = static_cast<int32_t>(found - Names().begin()) + 1;
   return number << kCodeBits | code;
+}
+
+std::vector<ExtensionType> ExtensionTypes(const std::string& extension) {
+  std::vector<ExtensionType> types;
+  for (const auto& [code, info] : Types()) {
+    if (ExtensionOf(code) == extension) types.push_back({static_cast<uint16_t>(code), info});
+  }
+  return types;
 }
 
 std::string ExtensionOf(int32_t code) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "op_registry.h"
 #include "tensor.h"
@@ -28,6 +29,9 @@ class ExtensionRegistrar {
 // The code of an extension's type or operation in this process: the extension's number, from 1, in
 // the high 16 bits. 0 for an extension nobody registered.
 int32_t ExtensionCode(const std::string& extension, uint16_t code);
+
+// The types of an extension; empty for one nobody registered.
+std::vector<ExtensionType> ExtensionTypes(const std::string& extension);
 
 // Name of the extension a code belongs to; empty for a code of NNAPI itself.
 std::string ExtensionOf(int32_t code);

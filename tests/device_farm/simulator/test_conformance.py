@@ -17,8 +17,8 @@ import pytest
 BESIDE = Path(__file__).parents[4] / "shared" / "nnapi_conformance"
 NAMED = os.environ.get("NNFARM_CONFORMANCE", "")
 
-# They need FarmHash and 16-bit fixed-point functions, which the simulator does not have.
-OFFERED = "^(?!lsh_projection|qlstm|quantized_lstm)"
+# It needs FarmHash, which the simulator does not have.
+OFFERED = "^(?!lsh_projection)"
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ctypes import byref, c_bool, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -187,6 +189,61 @@ def test_a_cached_compilation_takes_no_time(
             taken.append(time.monotonic() - start)
     assert taken[0] >= 0.2
     assert (taken[1] >= 0.2) is ignored
+
+
+def test_a_compilation_above_its_timeout_misses_it(load_phone: LoadPhone, tmp_path: Path) -> None:
+    phone = load_phone(f"{PHONE}latency compile_per_operation_us 10000000\n")
+    with relu(phone) as model, Compilation(model, [phone.devices()["npu"]]) as compilation:
+        folder = str(tmp_path / "cache").encode()
+        (tmp_path / "cache").mkdir()
+        phone.call("Compilation_setCaching", compilation.handle, folder, bytes(32))
+        phone.call("Compilation_setTimeout", compilation.handle, c_uint64(10_000_000))
+        assert phone.code("Compilation_finish", compilation.handle) == MISSED_DEADLINE
+        assert not list((tmp_path / "cache").iterdir())
+
+
+def test_two_executions_cannot_compute_in_one_burst(load_phone: LoadPhone) -> None:
+    phone = load_phone(f"{PHONE}latency per_execution_us 500000\n")
+    burst = c_void_p()
+    with compiled(phone) as compilation:
+        phone.call("Burst_create", compilation.handle, byref(burst))
+        together = threading.Barrier(2)
+
+        def compute(_: int) -> int:
+            with ready(compilation) as execution:
+                together.wait()
+                return phone.code("Execution_burstCompute", execution.handle, burst)
+
+        with ThreadPoolExecutor(2) as threads:
+            assert sorted(threads.map(compute, range(2))) == [NO_ERROR, BAD_STATE]
+        with ready(compilation) as execution:
+            phone.call("Execution_burstCompute", execution.handle, burst)
+            assert execution.outputs[0].tolist() == RECTIFIED
+        phone.free("Burst", burst)
+
+
+@pytest.mark.parametrize(("statement", "rounded"), [("", False), ("relaxed_float16 npu\n", True)])
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_a_relaxed_model_is_rounded_where_the_device_does(
+    load_phone: LoadPhone, statement: str, rounded: bool, relaxed: bool
+) -> None:
+    phone = load_phone(f"{PHONE}{statement}")
+    value = np.array([1 / 3, 70000, -1], np.float32)
+    with Model(phone) as model:
+        phone.call("Model_relaxComputationFloat32toFloat16", model.handle, c_bool(relaxed))
+        x, y = model.input(TENSOR_FLOAT32, (3,)), model.operand(TENSOR_FLOAT32, (3,))
+        model.operation(RELU, [x], [y])
+        model.finish([y])
+        with (
+            Compilation(model, [phone.devices()["npu"]]) as compilation,
+            compilation.finish().execution() as execution,
+        ):
+            execution.set_all([value], [(3,)])
+            execution.compute()
+            result = execution.outputs[0].tolist()
+    third = np.float32(1 / 3) if not (relaxed and rounded) else np.float16(1 / 3)
+    large = float("inf") if relaxed and rounded else 70000
+    assert result == [float(third), large, 0]
 
 
 def test_a_cache_directory_must_exist(library: Library) -> None:

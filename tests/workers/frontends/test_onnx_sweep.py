@@ -39,7 +39,6 @@ NOT_COMPUTED = {
     # the outputs beside the normalised tensor, over all axes
     "LayerNormalization": "mean over all axes comes as a scalar",
     "RMSNormalization": "normalisation over all axes does not build",
-    "LpNormalization": "0/0 where ONNX says 0",
     # the package gives messages instead of arrays
     "Cast": "its data is not in arrays",
     "CastLike": "its data is not in arrays",

@@ -79,7 +79,7 @@ export function UploadPage() {
       <FileField
         label="Model"
         hint="ONNX, TFLite or PyTorch (.pt2), one file"
-        accept=".onnx"
+        accept=".onnx,.zip,.tflite,.pt2"
         error={missing.model}
         onFile={setModel}
       >
