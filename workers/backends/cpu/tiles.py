@@ -31,7 +31,11 @@ class Tile:
 
 
 def choose_tile(
-    image: tuple[int, int], channels: int, depth: int, vectors: Vectors
+    image: tuple[int, int],
+    channels: int,
+    depth: int,
+    vectors: Vectors,
+    may_be_flat: bool = True,
 ) -> tuple[Tile, bool]:
     """The tile with the least modelled time.
 
@@ -40,6 +44,8 @@ def choose_tile(
         channels: output channels; padded to whole tiles with zero weights.
         depth: terms of every sum.
         vectors: of the target.
+        may_be_flat: whether tiles may run over the ends of rows. TVM cannot put an instruction
+            into such a loop.
 
     Returns:
         The tile, and whether tiles run over the ends of rows. Where they do not, a tile that does
@@ -52,7 +58,8 @@ def choose_tile(
         for pixels in range(1, min(MAX_PIXELS, height * width) + 1):
             if not _fits(pixels, count, vectors):
                 break
-            is_flat = width % pixels != 0 and pixels % width == 0 and height * width % pixels == 0
+            is_flat = may_be_flat and width % pixels != 0 and pixels % width == 0
+            is_flat = is_flat and height * width % pixels == 0
             if not is_flat and pixels > width:
                 continue
             rows = height * width // pixels if is_flat else height * -(-width // pixels)

@@ -9,6 +9,25 @@ from tvm.target import codegen
 
 
 @dataclass(frozen=True)
+class DotProduct:
+    """An instruction that multiplies neighbours and adds the products to each other.
+
+    Attributes:
+        intrinsic: LLVM's name of it.
+        terms: neighbours that are summed into one int32 lane.
+        data: dtype of the broadcast operand.
+        weight: dtype of the other one.
+        accumulates: whether it adds to a third operand as well.
+    """
+
+    intrinsic: str
+    terms: int
+    data: str
+    weight: str
+    accumulates: bool
+
+
+@dataclass(frozen=True)
 class Vectors:
     """Vector registers of a target.
 
@@ -17,22 +36,41 @@ class Vectors:
         registers: how many there are.
         folds_loads: whether arithmetic takes an unaligned memory operand, so that a value that is
             used once needs no register.
+        dots: dot products of integers, the fastest first; every lane is an int32.
     """
 
     lanes: int
     registers: int
     folds_loads: bool
+    dots: tuple[DotProduct, ...] = ()
 
 
 def vectors_of(target: tvm.target.Target) -> Vectors:
     """The registers LLVM allocates for a target."""
     architecture = str(target.attrs["mtriple"]).partition("-")[0]
     if architecture == "aarch64":
-        return Vectors(lanes=4, registers=32, folds_loads=False)
+        has_dots = codegen.target_has_features("dotprod", target)
+        return Vectors(4, 32, folds_loads=False, dots=(_SDOT,) if has_dots else ())
     if architecture != "x86_64":
         return Vectors(lanes=4, registers=16, folds_loads=False)
     if codegen.target_has_features("avx512f", target):
-        return Vectors(lanes=16, registers=32, folds_loads=True)
+        return Vectors(16, 32, folds_loads=True, dots=_dots_of_512_bits(target))
     if codegen.target_has_features("avx2", target):
-        return Vectors(lanes=8, registers=16, folds_loads=True)
-    return Vectors(lanes=4, registers=16, folds_loads=False)
+        return Vectors(8, 16, folds_loads=True, dots=(_pairs("llvm.x86.avx2.pmadd.wd"),))
+    return Vectors(4, 16, folds_loads=False, dots=(_pairs("llvm.x86.sse2.pmadd.wd"),))
+
+
+def _dots_of_512_bits(target: tvm.target.Target) -> tuple[DotProduct, ...]:
+    pairs = (_pairs("llvm.x86.avx512.pmaddw.d.512"),)
+    if codegen.target_has_features("avx512vnni", target):
+        return (_VPDPBUSD, *pairs)
+    return pairs if codegen.target_has_features("avx512bw", target) else ()
+
+
+def _pairs(intrinsic: str) -> DotProduct:
+    # Of shorts: the instruction for bytes (pmaddubsw) saturates its sums.
+    return DotProduct(intrinsic, 2, "int16", "int16", accumulates=False)
+
+
+_VPDPBUSD = DotProduct("llvm.x86.avx512.vpdpbusd.512", 4, "uint8", "int8", accumulates=True)
+_SDOT = DotProduct("llvm.aarch64.neon.sdot.v4i32.v16i8", 4, "int8", "int8", accumulates=True)

@@ -70,13 +70,16 @@ def every_family(is_quantized: bool, channels: int = 21) -> onnx.ModelProto:
     return network(nodes, {"x": (1, 3, 12, 12)}, constants)
 
 
-def target() -> tvm.target.Target:
-    """The baseline of arm64-v8a, for Linux, so that QEMU runs it."""
-    return tvm.target.Target(target_for(Abi.ARM64_V8A) | {"mtriple": TRIPLE})
+def target(*features: str) -> tvm.target.Target:
+    """The baseline of arm64-v8a and more, for Linux, so that QEMU runs it."""
+    baseline = target_for(Abi.ARM64_V8A)
+    more = {"mtriple": TRIPLE, "mattr": [*baseline["mattr"], *features]}
+    return tvm.target.Target(baseline | more)
 
 
-def lowered(path: Path) -> tvm.IRModule:
-    module, uncovered = lower_for_cpu(ingest(path, ModelFormat.ONNX, {}).graph.module, target())
+def lowered(path: Path, *features: str) -> tvm.IRModule:
+    graph = ingest(path, ModelFormat.ONNX, {}).graph
+    module, uncovered = lower_for_cpu(graph.module, target(*features))
     assert uncovered == ()
     return module
 
@@ -108,15 +111,22 @@ def manifest(size_bytes: int, output: Array) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("is_quantized", [False, True], ids=["float32", "int8"])
-def test_a_network_of_every_family(tmp_path: Path, is_quantized: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_quantized", "features"),
+    [(False, ()), (True, ()), (True, ("+dotprod",))],
+    ids=["float32", "int8", "int8-dotprod"],
+)
+def test_a_network_of_every_family(
+    tmp_path: Path, is_quantized: bool, features: tuple[str, ...]
+) -> None:
     runner = BUILD / "runtime" / "linux-aarch64" / "nnfarm_runner"
     if not runner.exists():
         pytest.fail("the arm64 runner is not built: run `make native`", pytrace=False)
     model = every_family(is_quantized)
     path, library = tmp_path / "model.onnx", tmp_path / "model.so"
     onnx.save(model, path)
-    relax.build(lowered(path), target()).export_library(str(library), fcompile=link)
+    executable = relax.build(lowered(path, *features), target(*features))
+    executable.export_library(str(library), fcompile=link)
     feeds = feeds_of(model)
     expected = reference(path, feeds)
     (tmp_path / "manifest.json").write_text(
@@ -132,13 +142,29 @@ def test_a_network_of_every_family(tmp_path: Path, is_quantized: bool) -> None:
     close(load_file(outputs)["y"][0], expected, 0.02 if is_quantized else 2e-5)
 
 
+def assembly_of(path: Path, *features: str) -> str:
+    kernels = [
+        (variable, function)
+        for variable, function in lowered(path, *features).functions.items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    ]
+    module = tvm.IRModule({v: f.with_attr("global_symbol", v.name_hint) for v, f in kernels})
+    source: str = tvm.compile(module, target(*features)).mod.inspect_source("asm")
+    return source
+
+
+def test_integer_sums_are_dot_products_where_the_core_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(every_family(is_quantized=True), path)
+    assert len(re.findall(r"\bsdot\s", assembly_of(path, "+dotprod"))) > 20
+    assert "sdot" not in assembly_of(path)
+
+
 def test_inner_loops_are_vector_multiply_adds(tmp_path: Path) -> None:
     """Nearly all multiply-adds; an epilogue over odd channels would be scalar, its sum not."""
     path = tmp_path / "model.onnx"
     onnx.save(every_family(is_quantized=False, channels=24), path)
-    kernels = [f for f in lowered(path).functions.items() if isinstance(f[1], tvm.tirx.PrimFunc)]
-    module = tvm.IRModule({v: f.with_attr("global_symbol", v.name_hint) for v, f in kernels})
-    assembly = tvm.compile(module, target()).mod.inspect_source("asm")
+    assembly = assembly_of(path)
     vector = len(re.findall(r"\bfmla\s+v\d+\.4s", assembly))
     scalar = len(re.findall(r"\bfmadd\s+s\d+", assembly))
     assert vector > 100

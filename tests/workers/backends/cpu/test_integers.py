@@ -67,15 +67,18 @@ def bytes_of(*shape: int) -> Array:
     return np.random.default_rng(2).integers(-127, 128, shape, np.int8)
 
 
-def check(model: onnx.ModelProto, folder: Path, target: tvm.target.Target) -> None:
-    """Compiles, compares, and looks for the integer sum."""
+def check(
+    model: onnx.ModelProto, folder: Path, target: tvm.target.Target, has_depth: bool = True
+) -> None:
+    """Compiles, compares, and looks for the integer sum, in dot products if it has a depth."""
     path = folder / "model.onnx"
     onnx.save(model, path)
     feeds = feeds_of(model)
     lowered, uncovered = lower_for_cpu(ingest(path, ModelFormat.ONNX, {}).graph.module, target)
     assert uncovered == ()
     kernels = [f for f in lowered.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
-    assert any('"int32", scope="local"' in kernel.script() for kernel in kernels)
+    (integer_sum,) = (k.script() for k in kernels if '"int32", scope="local"' in k.script())
+    assert ("call_llvm_pure_intrin" in integer_sum) == has_depth
     machine = relax.VirtualMachine(relax.build(lowered, target), tvm.cpu())
     ours = machine["main"](*[tvm.runtime.tensor(a) for a in feeds.values()]).numpy()
     expected = reference(path, feeds)
@@ -112,7 +115,20 @@ def test_depthwise(
         "Conv", (1, channels, 11, 13), bytes_of(channels, 1, 3, 3), None, kind, 0,
         pads=[1] * 4, group=channels,
     )  # fmt: skip
-    check(model, tmp_path, target)
+    check(model, tmp_path, target, has_depth=False)
+
+
+@drawn
+@given(st.integers(2, 3), st.integers(2, 9), st.sampled_from([16, 32]), activations)
+def test_grouped(
+    target: tvm.target.Target, tmp_path: Path, groups: int, depth: int, outputs: int,
+    kind: tuple[type[np.generic], int],
+) -> None:  # fmt: skip
+    model = quantized(
+        "Conv", (1, groups * depth, 9, 11), bytes_of(groups * outputs, depth, 3, 3), None, kind, 0,
+        pads=[1] * 4, group=groups,
+    )  # fmt: skip
+    check(model, tmp_path, target, has_depth=depth % 2 == 0)
 
 
 @drawn

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm import relax, te, topi
+from tvm import relax, te, tirx, topi
 
 from workers.backends.cpu.operators.packed import (
     FLOAT,
     FUSES_EPILOGUE,
     Element,
-    pack,
+    pack_terms,
     round_up,
     tile_annotations,
 )
@@ -37,12 +37,14 @@ class _Window:
     dilation: tuple[int, int]
     padding: tuple[int, int, int, int]
 
-    def padded(self, image: te.Tensor, more_channels: int = 0) -> te.Tensor:
-        """The image with its border; no copy where there is none."""
+    def padded(self, image: te.Tensor, more_channels: int = 0, zero: int = 0) -> te.Tensor:
+        """The image with its border of `zero`; no copy where there is none."""
         top, left, bottom, right = self.padding
         if not any(self.padding) and not more_channels:
             return image
-        return topi.nn.pad(image, (0, top, left, 0), (0, bottom, right, more_channels), name="pad")
+        after = (0, bottom, right, more_channels)
+        value = tirx.const(zero, image.dtype)
+        return topi.nn.pad(image, (0, top, left, 0), after, pad_value=value, name="pad")
 
     def source(self, y: te.Var, x: te.Var, ky: te.Var, kx: te.Var) -> tuple[te.Var, te.Var]:
         """Input pixel of an output pixel and a window pixel."""
@@ -89,17 +91,19 @@ def convolution_of(
     groups = int(attrs.groups)
     if groups == image[3] == output[3] and groups > 1:
         return _depthwise(builder, operands[0], weight[:, :, 0, :], window, machine[1])
-    plan = _plan(weight, window, groups, machine[0])
+    plan = _plan(weight, window, groups, *machine)
     return None if plan is None else _dense(builder, operands[0], weight, window, plan, machine[1])
 
 
 def _plan(
-    weight: NDArray[Any], window: _Window, groups: int, vectors: Vectors
+    weight: NDArray[Any], window: _Window, groups: int, vectors: Vectors, element: Element
 ) -> tuple[Tile, bool, int] | None:
     """A tile, whether it runs over rows' ends, and the number of groups."""
     channels = weight.shape[3] // groups
-    depth = math.prod(weight.shape[:3])
-    tile, is_flat = choose_tile(window.output[1:], channels, depth, vectors)
+    depth = math.prod(weight.shape[:2]) * -(-weight.shape[2] // element.terms)
+    tile, is_flat = choose_tile(
+        window.output[1:], channels, depth, vectors, may_be_flat=element.dot is None
+    )
     if groups == 1:
         return tile, is_flat, groups
     if channels % vectors.lanes:
@@ -117,30 +121,33 @@ def _dense(
     element: Element,
 ) -> relax.Expr:
     tile, is_flat, groups = plan
-    packed = pack(weight, tile.channels)
+    packed, terms = pack_terms(weight, tile.channels, element.terms), element.terms
     batch, height, width = window.output
-    _, kernel_height, kernel_width, depth, lanes = packed.shape
+    _, kernel_height, kernel_width, depth, lanes, _ = packed.shape
     channels = weight.shape[3]
     per_group = channels // groups
     columns = width if is_flat else round_up(width, tile.pixels)
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
-        source = window.padded(element.widened(x))
+        more = depth * terms - weight.shape[2]
+        source = window.padded(element.widened(x), more, element.border)
         ky = te.reduce_axis((0, kernel_height), "ky")
         kx = te.reduce_axis((0, kernel_width), "kx")
         kc = te.reduce_axis((0, depth), "kc")
+        kd = te.reduce_axis((0, terms), "kd")
 
         def term(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
             # Columns of the last tile beyond the image repeat its last one and are not written.
             column = x if columns == width else te.min(x, width - 1)
             at = window.source(y, column, ky, kx)
-            channel = kc if groups == 1 else c // per_group * depth + kc
-            factor = w[c // lanes, ky, kx, kc, c % lanes]
+            channel = kc * terms + kd
+            channel = channel if groups == 1 else c // per_group * depth * terms + channel
+            factor = w[c // lanes, ky, kx, kc, c % lanes, kd]
             value = element.product(source[n, at[0], at[1], channel], factor)
-            return te.sum(value, axis=[ky, kx, kc])
+            return te.sum(value, axis=[ky, kx, kc, kd])
 
         shape = (batch, height, columns, packed.shape[0] * lanes)
-        attrs = tile_annotations(tile, packed.nbytes, is_flat)
+        attrs = tile_annotations(tile, packed.nbytes, is_flat, element)
         total = te.compute(shape, term, name="conv2d", attrs=attrs)
         return te.compute(
             (batch, height, width, channels), lambda *at: total[at], name="conv2d_crop"

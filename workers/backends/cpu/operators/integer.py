@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from tvm import relax, te, tirx
 
 from workers.backends.cpu.operators.convolution import convolution_of
 from workers.backends.cpu.operators.matmul import dense_of
 from workers.backends.cpu.operators.packed import INTEGER_DTYPE, IS_ELEMENTWISE, Element
-from workers.backends.cpu.vectors import Vectors
+from workers.backends.cpu.vectors import DotProduct, Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
 from workers.graph.quantization import quantization_of
 
@@ -25,15 +28,44 @@ def integer_sum(
     Args:
         builder: of the function.
         call: the float operator.
-        operands: bytes, and constant int16 weights less their zero point.
+        operands: bytes, and constant weights less their zero point.
         zero_point: of the bytes.
         vectors: of the target.
     """
-    machine = vectors, Element(INTEGER_DTYPE, zero_point)
-    weight = constant_value(operands[1])
-    if call.op.name != "relax.matmul":
-        return convolution_of(builder, call, operands, machine)
-    return None if weight is None else dense_of(builder, operands[0], weight, machine)
+    data, weight = operands[0], constant_value(operands[1])
+    if weight is None:
+        return None
+    is_matmul = call.op.name == "relax.matmul"
+    groups = 1 if is_matmul else int(call.attrs.groups)
+    element = Element(INTEGER_DTYPE, dtype_of(data), zero_point, _dot_for(weight, groups, vectors))
+    if element.dot is not None:
+        weight = weight.astype(element.dot.weight)
+    if is_matmul:
+        total = dense_of(builder, data, weight, (vectors, element))
+    else:
+        total = convolution_of(builder, call, (data, relax.const(weight)), (vectors, element))
+    border = element.border
+    if total is None or not border:
+        return total
+    # sum((x - border) * w) is sum(x * w) less a number of each output channel's own.
+    surplus = border * weight.astype(np.int64).sum(axis=tuple(range(weight.ndim - 1)))
+    return relax.op.subtract(builder.emit(total), relax.const(surplus.astype(np.int32)))
+
+
+def _dot_for(weight: NDArray[Any], groups: int, vectors: Vectors) -> DotProduct | None:
+    """The fastest instruction that takes these weights.
+
+    None for a depthwise convolution, which sums nothing along the depth, and for groups that a
+    dot product would cross.
+    """
+    if groups > 1 and weight.shape[-2] == 1:
+        return None
+    for dot in vectors.dots:
+        limits = np.iinfo(dot.weight)
+        fits = limits.min <= weight.min() and weight.max() <= limits.max
+        if fits and (groups == 1 or weight.shape[-2] % dot.terms == 0):
+            return dot
+    return None
 
 
 def quantize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from numpy.typing import NDArray
-from tvm import relax, te
+from tvm import relax, te, tirx, topi
 
 from workers.backends.cpu.operators.packed import (
     FLOAT,
     FUSES_EPILOGUE,
     Element,
-    pack,
+    pack_terms,
     round_up,
     tile_annotations,
 )
@@ -49,22 +49,30 @@ def dense_of(
         return None
     *outer, rows, depth = shape
     columns = weight.shape[1]
-    tile, _ = choose_tile((1, rows), columns, depth, vectors)
-    packed = pack(weight, tile.channels)
-    lanes = tile.channels
+    terms = element.terms
+    sums = -(-depth // terms)
+    tile, _ = choose_tile((1, rows), columns, sums, vectors)
+    packed = pack_terms(weight, tile.channels, terms)
+    lanes, more = tile.channels, sums * terms - depth
     padded = round_up(rows, tile.pixels)
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
         wide = element.widened(x)
-        k = te.reduce_axis((0, depth), "k")
+        if more:
+            before, after = (0,) * len(shape), (*(0 for _ in shape[1:]), more)
+            wide = topi.nn.pad(wide, before, after, tirx.const(0, wide.dtype), name="pad")
+        k = te.reduce_axis((0, sums), "k")
+        kd = te.reduce_axis((0, terms), "kd")
 
         def term(*at: te.Var) -> te.PrimExpr:
             *batch, row, column = at
             row = row if padded == rows else te.min(row, rows - 1)
-            factor = w[column // lanes, k, column % lanes]
-            return te.sum(element.product(wide[(*batch, row, k)], factor), axis=[k])
+            factor = w[column // lanes, k, column % lanes, kd]
+            return te.sum(
+                element.product(wide[(*batch, row, k * terms + kd)], factor), axis=[k, kd]
+            )
 
-        attrs = tile_annotations(tile, packed.nbytes, is_flat=False)
+        attrs = tile_annotations(tile, packed.nbytes, is_flat=False, element=element)
         sizes = (*outer, padded, packed.shape[0] * lanes)
         total = te.compute(sizes, term, name="matmul", attrs=attrs)
         return te.compute((*outer, rows, columns), lambda *at: total[at], name="matmul_crop")

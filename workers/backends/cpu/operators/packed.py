@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm import te
+from tvm import te, tirx
 
-from workers.backends.cpu.schedules.register_tile import CHANNELS, FLAT, PIXELS, WEIGHT_BYTES
+from workers.backends.cpu.schedules.register_tile import CHANNELS, DOT, FLAT, PIXELS, WEIGHT_BYTES
 from workers.backends.cpu.tiles import Tile
+from workers.backends.cpu.vectors import DotProduct
 
 FUSES_EPILOGUE = {"op_pattern": 4}
 """TVM's kOutEWiseFusable: FuseOps may add element-wise consumers. It cannot see this through the
@@ -33,19 +34,55 @@ class Element:
 
     Attributes:
         dtype: of products and sums.
+        source: dtype of the input.
         zero_point: what stands for zero in the input.
+        dot: the instruction that sums, if there is one.
     """
 
     dtype: str
+    source: str = "float32"
     zero_point: int = 0
+    dot: DotProduct | None = None
+
+    @property
+    def terms(self) -> int:
+        """Neighbours along the depth that are summed at once."""
+        return 1 if self.dot is None else self.dot.terms
+
+    @property
+    def border(self) -> int:
+        """What stands for zero after `widened`."""
+        return self.zero_point + self._shift if self._keeps_bytes else 0
+
+    @property
+    def _keeps_bytes(self) -> bool:
+        return self.dot is not None and self.dot.data != WIDE
+
+    @property
+    def _shift(self) -> int:
+        if self.dot is None or self.source == self.dot.data:
+            return 0
+        return 128 if self.source == "int8" else -128
 
     def widened(self, data: te.Tensor) -> te.Tensor:
-        """Bytes less their zero point; floats as they are."""
+        """What the sum reads.
+
+        Floats as they are. Bytes in the sign that the instruction takes, with their zero point;
+        without such an instruction, shorts less the zero point.
+        """
         if self.dtype == "float32":
             return data
-        return te.compute(
-            data.shape, lambda *at: data[at].astype(WIDE) - self.zero_point, name="wide"
-        )
+        if self.dot is not None and self._keeps_bytes:
+            dtype, shift = self.dot.data, self._shift
+            if not shift:
+                return data
+            offset = tirx.const(shift, WIDE)
+            return te.compute(
+                data.shape, lambda *at: (data[at].astype(WIDE) + offset).astype(dtype), name="wide"
+            )
+        # A plain int is an int32 to TVM, and would widen the whole tensor to it.
+        zero = tirx.const(self.zero_point, WIDE)
+        return te.compute(data.shape, lambda *at: data[at].astype(WIDE) - zero, name="wide")
 
     def product(self, value: te.PrimExpr, weight: te.PrimExpr) -> te.PrimExpr:
         """One term of a sum."""
@@ -56,9 +93,12 @@ FLOAT = Element("float32")
 INTEGER_DTYPE = "int32"
 
 
-def tile_annotations(tile: Tile, weight_bytes: int, is_flat: bool) -> dict[str, int]:
+def tile_annotations(
+    tile: Tile, weight_bytes: int, is_flat: bool, element: Element = FLOAT
+) -> dict[str, int | str]:
     """What a block to tile carries."""
-    return {
+    dot = {} if element.dot is None else {DOT: element.dot.intrinsic}
+    return dot | {
         PIXELS: tile.pixels,
         CHANNELS: tile.channels,
         FLAT: int(is_flat),
@@ -81,6 +121,24 @@ def pack(weight: NDArray[Any], channels: int) -> NDArray[Any]:
     widths = [(0, 0)] * (weight.ndim - 1) + [(0, tiles * channels - count)]
     padded = np.pad(weight, widths).reshape(*weight.shape[:-1], tiles, channels)
     return np.ascontiguousarray(np.moveaxis(padded, -2, 0))
+
+
+def pack_terms(weight: NDArray[Any], channels: int, terms: int) -> NDArray[Any]:
+    """Weights packed so that neighbours along the depth are next to each other.
+
+    Args:
+        weight: (..., depth, output channels); depth is filled with zeros to whole dot products.
+        channels: of a tile.
+        terms: of a dot product.
+
+    Returns:
+        (tiles, ..., dot products, channels, terms).
+    """
+    more = -weight.shape[-2] % terms
+    padded = np.pad(weight, [(0, 0)] * (weight.ndim - 2) + [(0, more), (0, 0)])
+    packed = pack(padded, channels)
+    grouped = packed.reshape(*packed.shape[:-2], -1, terms, channels)
+    return np.ascontiguousarray(np.swapaxes(grouped, -1, -2))
 
 
 def round_up(value: int, step: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from workers.backends.cpu.schedules.dot_product import dot_intrinsic
 from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
 from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered
 
@@ -16,6 +17,9 @@ FLAT = "nnfarm.tile_flat"
 
 RESIDENT_BYTES = 256 << 10
 """Weights up to this size stay in the second-level cache while pixels pass by."""
+
+DOT = "nnfarm.dot_product"
+"""Annotation: the instruction that sums along the innermost axis, by its name in LLVM."""
 
 WEIGHT_BYTES = "nnfarm.weight_bytes"
 """Annotation: size of all weights."""
@@ -44,7 +48,10 @@ def schedule_register_tile(kernel: Kernel) -> None:
     fused = sch.fuse(*outer)
     if work >= MIN_PARALLEL_WORK:
         sch.parallel(fused)
-    sch.decompose_reduction(block, sch.get_loops(block)[1])
+    dot = kernel.annotation(block, DOT)
+    zero = sch.decompose_reduction(block, sch.get_loops(block)[1])
+    if dot is not None:
+        _use_dot(kernel, block, zero, str(dot))
 
 
 def _tile(kernel: Kernel, block: object) -> object:
@@ -65,11 +72,21 @@ def _tile(kernel: Kernel, block: object) -> object:
     weight_bytes = int(kernel.annotation(block, WEIGHT_BYTES))  # type: ignore[call-overload]
     # Whichever of the two is small stays in the cache while the other one passes.
     middle = [row_outer, tiles] if weight_bytes <= RESIDENT_BYTES else [tiles, row_outer]
-    sch.reorder(*outer, *middle, *summed, row_inner, vector, lane)
-    sch.vectorize(lane)
+    is_dot = kernel.annotation(block, DOT) is not None
+    terms = [summed.pop()] if is_dot else []
+    sch.reorder(*outer, *middle, *summed, row_inner, vector, lane, *terms)
+    if not is_dot:
+        sch.vectorize(lane)
     sch.unroll(vector)
     sch.unroll(row_inner)
     return middle[-1]
+
+
+def _use_dot(kernel: Kernel, block: object, zero: object, intrinsic: str) -> None:
+    sch = kernel.sch
+    dot = next(d for d in kernel.vectors.dots if d.intrinsic == intrinsic)
+    sch.vectorize(sch.get_loops(zero)[-1])
+    sch.tensorize(sch.get_loops(block)[-2], dot_intrinsic(dot, kernel.vectors.lanes))
 
 
 def _write(kernel: Kernel, block: object, writer: object, anchor: object) -> None:
