@@ -70,6 +70,9 @@ class NnapiDevice(_Table):
     deny_operations: tuple[Word, ...] = ()
     deny_types: tuple[Word, ...] = ()
     max_rank: int = Field(default=0, ge=0, description="0: any")
+    relaxed_float16: bool = Field(
+        default=False, description="Rounds each result of a relaxed model to float16"
+    )
     extensions: tuple[Word, ...] = Field((), description="Vendor extensions; level 3")
     quirks: Quirks = Quirks()
 
@@ -80,6 +83,7 @@ class NnapiDevice(_Table):
             *(f"deny {self.name} {operation}" for operation in self.deny_operations),
             *(f"deny_type {self.name} {operand_type}" for operand_type in self.deny_types),
             *([f"max_rank {self.name} {self.max_rank}"] if self.max_rank else []),
+            *([f"relaxed_float16 {self.name}"] if self.relaxed_float16 else []),
             *(f"extension {self.name} {extension}" for extension in self.extensions),
             *self.quirks.statements(self.name),
         ]

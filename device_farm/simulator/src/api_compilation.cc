@@ -95,13 +95,15 @@ int ANeuralNetworksCompilation_setPriority(ANeuralNetworksCompilation* compilati
   return Report(__func__, status);
 }
 
-int ANeuralNetworksCompilation_setTimeout(ANeuralNetworksCompilation* compilation, uint64_t) {
+int ANeuralNetworksCompilation_setTimeout(ANeuralNetworksCompilation* compilation,
+                                          uint64_t duration_ns) {
   NNSIM_SINCE(4);
   NNSIM_NOT_NULL(compilation);
   Status status = CheckOpen(*compilation);
   if (status.ok() && !compilation->compilation->one_device()) {
     status = BadData("a timeout needs a compilation for exactly one device");
   }
+  if (status.ok()) compilation->compilation->SetTimeout(duration_ns);
   return Report(__func__, status);
 }
 
@@ -179,7 +181,7 @@ int ANeuralNetworksBurst_create(ANeuralNetworksCompilation* compilation,
   if (!compilation->compilation->finished()) {
     return Report(__func__, BadState("the compilation is not finished"));
   }
-  *burst = new ANeuralNetworksBurst{compilation->compilation};
+  *burst = new ANeuralNetworksBurst{compilation->compilation, {}};
   return ANEURALNETWORKS_NO_ERROR;
 }
 

@@ -114,6 +114,10 @@ int ANeuralNetworksExecution_burstCompute(ANeuralNetworksExecution* execution,
   if (burst->compilation.get() != &execution->execution->compilation()) {
     return Report(__func__, BadData("the burst belongs to another compilation"));
   }
+  const std::unique_lock<std::mutex> turn(burst->running, std::try_to_lock);
+  if (!turn.owns_lock()) {
+    return Report(__func__, nnsim::BadState("another execution computes in the burst"));
+  }
   return ComputeNow(__func__, execution);
 }
 

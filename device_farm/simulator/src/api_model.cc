@@ -107,10 +107,10 @@ int ANeuralNetworksModel_identifyInputsAndOutputs(ANeuralNetworksModel* model, u
                                                                  List(outputCount, outputs)));
 }
 
-int ANeuralNetworksModel_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, bool) {
+int ANeuralNetworksModel_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, bool allow) {
   NNSIM_SINCE(2);
   NNSIM_NOT_NULL(model);
-  return Report(__func__, model->model->Relax());
+  return Report(__func__, model->model->Relax(allow));
 }
 
 int ANeuralNetworksModel_getExtensionOperandType(ANeuralNetworksModel* model, const char* extension,

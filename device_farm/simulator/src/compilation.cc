@@ -49,24 +49,34 @@ Status Compilation::SetCaching(const std::string& directory, const uint8_t* toke
   return Ok();
 }
 
+bool Compilation::Cached() const {
+  const auto ignores = [&](size_t chosen) { return devices_[chosen]->quirks.ignore_cache; };
+  return !cache_file_.empty() && std::none_of(placement_.begin(), placement_.end(), ignores) &&
+         access(cache_file_.c_str(), R_OK) == 0;
+}
+
 double Compilation::CompileMicroseconds() const {
-  double operations = 0;
-  bool ignore_cache = cache_file_.empty();
-  for (size_t chosen : placement_) {
-    if (devices_[chosen]->reference) continue;
-    operations += 1;
-    ignore_cache = ignore_cache || devices_[chosen]->quirks.ignore_cache;
-  }
-  if (!ignore_cache && access(cache_file_.c_str(), R_OK) == 0) return 0;
-  // The simulator has no machine code to keep: that the file is there is all it says.
-  if (!ignore_cache) std::ofstream(cache_file_) << operations << " operations\n";
-  return operations * CurrentProfile().latency.compile_per_operation_us;
+  const auto modelled = [&](size_t chosen) { return !devices_[chosen]->reference; };
+  return static_cast<double>(std::count_if(placement_.begin(), placement_.end(), modelled)) *
+         CurrentProfile().latency.compile_per_operation_us;
+}
+
+// The simulator has no machine code to keep: that the file is there is all it says.
+void Compilation::Store() const {
+  if (!cache_file_.empty()) std::ofstream(cache_file_) << placement_.size() << " operations\n";
 }
 
 Status Compilation::Finish() {
+  using Microseconds = std::chrono::duration<double, std::micro>;
   if (finished_) return BadState("the compilation is finished");
   NNSIM_RETURN_IF_ERROR(Place());
-  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(CompileMicroseconds()));
+  if (!Cached()) {
+    const double needed = CompileMicroseconds();
+    const bool late = timeout_us_ != 0 && needed >= timeout_us_;
+    std::this_thread::sleep_for(Microseconds(late ? timeout_us_ : needed));
+    if (late) return {ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT, "the compilation took too long"};
+    Store();
+  }
   finished_ = true;
   return Ok();
 }

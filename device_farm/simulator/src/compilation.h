@@ -24,6 +24,8 @@ class Compilation {
 
   // Where compiled models are kept, by the token of 32 bytes.
   Status SetCaching(const std::string& directory, const uint8_t* token);
+  // The longest Finish may take; 0: any time.
+  void SetTimeout(uint64_t duration_ns) { timeout_us_ = static_cast<double>(duration_ns) / 1000; }
   // Gives each operation the first device that supports it; takes the modelled time.
   Status Finish();
 
@@ -36,13 +38,17 @@ class Compilation {
 
  private:
   Status Place();
+  // Whether a compiled model is there and every device uses it.
+  bool Cached() const;
   double CompileMicroseconds() const;
+  void Store() const;
 
   std::shared_ptr<const Model> model_;
   std::vector<const DeviceSpec*> devices_;
   bool exact_;
   bool finished_ = false;
   std::string cache_file_;  // empty: no caching
+  double timeout_us_ = 0;
   std::vector<size_t> placement_;
   std::shared_ptr<BufferPool> pool_ = std::make_shared<BufferPool>();
 };

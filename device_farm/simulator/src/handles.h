@@ -3,6 +3,7 @@
 #define DEVICE_FARM_SIMULATOR_SRC_HANDLES_H_
 
 #include <memory>
+#include <mutex>
 #include <thread>
 
 #include "compilation.h"
@@ -40,6 +41,7 @@ struct ANeuralNetworksExecution {
 
 struct ANeuralNetworksBurst {
   std::shared_ptr<nnsim::Compilation> compilation;
+  std::mutex running;  // held by the execution that computes in it
 };
 
 // An asynchronous run, or a fence of the caller. Freeing the event waits for its run.

@@ -12,6 +12,16 @@ struct Interpreter::Frame {
   std::vector<uint32_t> reads_left;   // by operand
 };
 
+namespace {
+
+void RoundToHalf(Tensor* tensor) {
+  if (tensor->type != ANEURALNETWORKS_TENSOR_FLOAT32) return;
+  auto* values = reinterpret_cast<float*>(tensor->data);
+  for (uint64_t i = 0; i < tensor->count(); ++i) values[i] = HalfToFloat(FloatToHalf(values[i]));
+}
+
+}  // namespace
+
 std::pair<size_t, BufferPool::Buffer> BufferPool::Take(size_t size) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = free_.lower_bound(size);
@@ -37,13 +47,15 @@ std::shared_ptr<uint8_t> Interpreter::Allocate(size_t size) {
   return std::shared_ptr<uint8_t>(buffer.release(), give_back);
 }
 
-const Quirks& Interpreter::QuirksOf(size_t device) const {
-  static const Quirks none;
-  return device < devices_->size() ? (*devices_)[device]->quirks : none;
+// Operations inside of a branch or a loop have no device of their own.
+const DeviceSpec& Interpreter::SpecOf(size_t device) const {
+  static const DeviceSpec none;
+  return device < devices_->size() ? *(*devices_)[device] : none;
 }
 
 Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_t device) {
-  if (QuirksOf(device).fail.count(operation.spec->name) != 0) {
+  const DeviceSpec& spec = SpecOf(device);
+  if (spec.quirks.fail.count(operation.spec->name) != 0) {
     return {ANEURALNETWORKS_OP_FAILED, "the device fails at run time, as its profile says"};
   }
   std::vector<Tensor*> inputs, outputs;
@@ -72,10 +84,10 @@ Status Interpreter::RunOperation(const Operation& operation, Frame* frame, size_
   }
   operation.spec->execute(call);
   call.Finish();
-  if (QuirksOf(device).wrong.count(operation.spec->name) != 0) {
-    for (OwnedTensor& result : results) {
-      std::fill_n(result.tensor.data, result.tensor.size_bytes(), uint8_t{0});
-    }
+  const bool wrong = spec.quirks.wrong.count(operation.spec->name) != 0;
+  for (OwnedTensor& result : results) {
+    if (frame->model->relaxed() && spec.relaxed_float16) RoundToHalf(&result.tensor);
+    if (wrong) std::fill_n(result.tensor.data, result.tensor.size_bytes(), uint8_t{0});
   }
   Cost& cost = costs_[device];
   cost.operations += 1;

@@ -62,7 +62,7 @@ class Interpreter {
   struct Frame;
 
   Status RunOperation(const Operation& operation, Frame* frame, size_t device);
-  const Quirks& QuirksOf(size_t device) const;
+  const DeviceSpec& SpecOf(size_t device) const;
   Status RunIf(const Operation& operation, Frame* frame);
   Status RunWhile(const Operation& operation, Frame* frame);
   Status StoreResults(const Operation& operation, std::vector<OwnedTensor> results, Frame* frame);

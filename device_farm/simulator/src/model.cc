@@ -179,6 +179,10 @@ Status Model::IdentifyInputsAndOutputs(std::vector<uint32_t> inputs,
   return Ok();
 }
 
-Status Model::Relax() { return CheckOpen(); }
+Status Model::Relax(bool allow) {
+  NNSIM_RETURN_IF_ERROR(CheckOpen());
+  relaxed_ = allow;
+  return Ok();
+}
 
 }  // namespace nnsim

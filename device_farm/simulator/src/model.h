@@ -49,11 +49,12 @@ class Model {
   Status SetExtensionData(int32_t index, const void* data, size_t length);
   Status AddOperation(int32_t code, std::vector<uint32_t> inputs, std::vector<uint32_t> outputs);
   Status IdentifyInputsAndOutputs(std::vector<uint32_t> inputs, std::vector<uint32_t> outputs);
-  Status Relax();
+  Status Relax(bool allow);
   // Sorts the operations into run order and checks all that can be known before an execution.
   Status Finish();
 
   bool finished() const { return finished_; }
+  bool relaxed() const { return relaxed_; }
   const std::vector<Operand>& operands() const { return operands_; }
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<uint32_t>& inputs() const { return inputs_; }
@@ -69,6 +70,7 @@ class Model {
 
   int level_;
   bool finished_ = false;
+  bool relaxed_ = false;
   bool identified_ = false;
   std::vector<Operand> operands_;
   std::vector<Operation> operations_;

@@ -81,6 +81,12 @@ bool ParseExtension(const Words& words, Profile* profile) {
   return device != nullptr && device->extensions.insert(words[2]).second;
 }
 
+bool ParseRelaxed(const Words& words, Profile* profile) {
+  DeviceSpec* device = words.size() == 2 ? FindDevice(words[1], profile) : nullptr;
+  if (device != nullptr) device->relaxed_float16 = true;
+  return device != nullptr;
+}
+
 bool ParseMaxRank(const Words& words, Profile* profile) {
   DeviceSpec* device = words.size() == 3 ? FindDevice(words[1], profile) : nullptr;
   int64_t rank = 0;
@@ -136,6 +142,7 @@ bool ParseStatement(const Words& words, Profile* profile) {
     profile->extensions_allowed = false;
     return words.size() == 1;
   }
+  if (words[0] == "relaxed_float16") return ParseRelaxed(words, profile);
   if (words[0] == "max_rank") return ParseMaxRank(words, profile);
   if (words[0] == "quirk") return ParseQuirk(words, profile);
   if (words[0] == "latency") return ParseLatency(words, profile);

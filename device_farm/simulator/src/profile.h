@@ -37,6 +37,7 @@ struct DeviceSpec {
   std::set<std::string> denied_types;  // names of operand types
   uint32_t max_rank = 0;               // 0: any
   std::set<std::string> extensions;
+  bool relaxed_float16 = false;        // rounds each result of a relaxed model to float16
   Quirks quirks;
   bool reference = false;        // the CPU device every phone has; takes real time only
 };

@@ -27,7 +27,7 @@ T HighProduct(T a, T b) {
 
 int16_t Product(int16_t a, int16_t b) { return HighProduct<int16_t>(a, b); }
 
-int16_t ShiftLeft(int16_t value, int bits) { return Saturate16(int64_t{value} << bits); }
+int16_t ShiftLeft(int16_t value, int bits) { return Saturate16(value * (int64_t{1} << bits)); }
 
 int16_t FromReal(double value, int integer_bits = 0) {
   return Saturate16(std::lround(std::ldexp(value, kFractionBits - integer_bits)));
@@ -104,7 +104,7 @@ Multiplier Multiplier::InverseRoot(int32_t value) {
 }
 
 int32_t Multiplier::operator()(int32_t value) const {
-  const auto scaled = Saturate<int32_t>(int64_t{value} << std::max(shift_, 0));
+  const auto scaled = Saturate<int32_t>(value * (int64_t{1} << std::max(shift_, 0)));
   return RoundingShift(HighProduct<int32_t>(scaled, factor_), std::max(-shift_, 0));
 }
 
