@@ -11,6 +11,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 PORT ?= 8000
+MINUTES ?= 30
 UV_VERSION := 0.13.8
 NODE_VERSION := 22.20.0
 
@@ -23,7 +24,7 @@ DEV_STAMP := $(VENV)/.dev
 NODE_DIR := build/node
 HOST_TARGETS := linux-x86_64 linux-aarch64
 SYSTEM_PACKAGES := qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross \
-    chromium postgresql redis-server
+    chromium postgresql redis-server g++
 
 sources = $(shell find $(1) -type f -not -path '*/node_modules/*' -not -path '*/dist/*' \
     -not -path '*/__pycache__/*' -not -name '*.toml')
@@ -92,7 +93,7 @@ native-test: native build/.native-test ## Build what only tests run: TVM from so
 # Here and not by the first test that needs it: minutes of compiling are no test's time.
 build/.native-test: $(HOST_TARGETS:%=build/.runtime-%)
 	@echo "native: device runtime for tests"
-	@$(PY) -m device_farm.runtime.build linux-x86_64-source sanitize
+	@$(PY) -m device_farm.runtime.build linux-x86_64-source $$(command -v g++ >/dev/null && echo sanitize)
 	@touch $@
 
 build/.simulator-%: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)
@@ -137,17 +138,19 @@ web-test: web ## Linters, types and unit tests of the page
 	    $$npm run lint --silent; $$npm test --silent
 
 .PHONY: system-packages
-system-packages: ## Install the Debian packages of the full test run
+system-packages: ## Install the Debian packages of the full test run, where that is possible
 	@missing=(); for package in $(SYSTEM_PACKAGES); do \
 	    dpkg-query -W -f '$${Status}' "$$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$$package"); \
 	done; \
 	if test $${#missing[@]} -eq 0; then exit 0; fi; \
-	if test "$$(id -u)" -eq 0; then as_root=(); \
-	elif sudo -n true 2>/dev/null; then as_root=(sudo -n); \
-	else echo "error: missing Debian packages; run: sudo apt-get install --no-install-recommends $${missing[*]}" >&2; exit 1; fi; \
+	if test "$$(id -u)" -eq 0; then as_root=(); else as_root=(sudo -n); fi; \
+	install() { "$${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$$@"; }; \
 	echo "system-packages: $${missing[*]}"; \
-	"$${as_root[@]}" apt-get update -q; \
-	"$${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$${missing[@]}"
+	{ "$${as_root[@]}" apt-get update -q && install "$${missing[@]}"; } && exit 0; \
+	left=(); for package in "$${missing[@]}"; do install "$$package" || left+=("$$package"); done; \
+	if test $${#left[@]} -ne 0; then \
+	    echo "system-packages: not installed, and tests that need them are left out: $${left[*]} (apt-get install --no-install-recommends $${left[*]})"; \
+	fi
 
 .PHONY: test
 test: ## Everything that must hold before a merge: linters, types, all tests
@@ -161,6 +164,17 @@ properties: ## Drawn models against ONNX Runtime, the long run: 10,000 operation
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 native
 	@NNFARM_DRAWN_SITES=10000 NNFARM_DRAWN_GRAPHS=500 $(PY) -m pytest --timeout 0 tests/workers/properties
+
+.PHONY: conformance simulator-coverage
+conformance: $(DEV_STAMP) ## Google's NNAPI examples on the simulator, where their data is at hand
+	@$(PY) -m device_farm.simulator.conformance
+
+simulator-coverage: $(DEV_STAMP) ## Which lines of the simulator those examples never reach
+	@$(PY) -m device_farm.simulator.conformance --coverage --modes sync dynamic memory reuse
+
+.PHONY: fuzz
+fuzz: $(DEV_STAMP) ## Fuzz what the device runtime reads, MINUTES=30; needs Debian's clang and libclang-rt-14-dev
+	@$(PY) -m device_farm.runtime.fuzz.run --minutes $(MINUTES)
 
 .PHONY: lint
 lint: setup-dev ## Linters, formatter, types, import rules

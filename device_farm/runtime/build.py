@@ -21,7 +21,10 @@ RUNNER_VERSION = "0.1.0"
 
 _SOURCE_DIR = Path(__file__).resolve().parent
 _BUILD_DIR = _SOURCE_DIR.parents[1] / "build"
-_BUNDLE_FILES = ("nnfarm_runner", "libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so")
+_BUNDLE_FILES = (
+    *("nnfarm_runner", "libnnfarm_runtime.so", "nnfarm_runtime.h"),
+    *("libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def build(name: str, build_dir: Path = _BUILD_DIR) -> Path:
         args.append(f"-DNNFARM_TVM_LIBRARY_DIR={libraries}")
     toolchain.build(_SOURCE_DIR, cmake_dir, target.toolchain, args)
     bundle = build_dir / "runtime" / name
-    _assemble(name, bundle, (cmake_dir / "bundle", libraries))
+    _assemble(name, bundle, (cmake_dir / "bundle", libraries, _SOURCE_DIR / "api"))
     return bundle
 
 

@@ -11,7 +11,7 @@ from service.client.messages import Event
 from service.local.stack import Stack
 from tests.stack.digits import finish, is_compiling, is_running, kill_in_the_middle, request_digits
 
-pytestmark = pytest.mark.postgres
+pytestmark = [pytest.mark.postgres, pytest.mark.redis]
 
 
 @pytest.fixture

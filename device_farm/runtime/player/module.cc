@@ -5,6 +5,7 @@
 //   nnfarm.nnapi.set_package_dir(path)                         folder of weights.bin
 //   nnfarm.nnapi.set_library(path), set_device(name)           for modules loaded afterwards
 //   nnfarm.nnapi.set_option(name, value)                       a setting of runner.md, likewise
+//   nnfarm.nnapi.reset_options()                               all settings as they were at first
 //   nnfarm.nnapi.probe() -> json                               what this device's NNAPI is
 //   nnfarm.nnapi.compile_all()                                 compiles what is loaded
 //   nnfarm.nnapi.describe_subgraphs() -> json                  array, one object a subgraph
@@ -178,6 +179,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   RegisterSetting("nnfarm.nnapi.set_library", &PlayerSettings::library);
   RegisterSetting("nnfarm.nnapi.set_device", &PlayerSettings::device);
   Register("nnfarm.nnapi.set_option", SetOption);
+  Register("nnfarm.nnapi.reset_options", [](ffi::PackedArgs, ffi::Any*) {
+    Player::Get().Configure([](PlayerSettings* settings) { *settings = PlayerSettings(); });
+  });
   Register("nnfarm.nnapi.probe", [](ffi::PackedArgs, ffi::Any* result) {
     *result = ffi::String(DescribeNnapi(Player::Get().library()).Text());
   });

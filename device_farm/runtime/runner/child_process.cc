@@ -12,8 +12,8 @@
 #include <cstring>
 #include <limits>
 
+#include "api/run_error.h"
 #include "base/file.h"
-#include "runner/runner_error.h"
 
 namespace nnfarm {
 namespace {

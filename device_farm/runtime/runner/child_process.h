@@ -22,7 +22,7 @@ struct ChildReport {
 using Say = std::function<void(const std::string&)>;
 
 // Runs `work` in a fork of this process and kills it after `limit`. The process must have no
-// threads yet: a fork has only the thread that called it. Throws RunnerError when it cannot fork.
+// threads yet: a fork has only the thread that called it. Throws RunError when it cannot fork.
 ChildReport RunInChild(const std::function<void(const Say&)>& work,
                        std::chrono::milliseconds limit);
 

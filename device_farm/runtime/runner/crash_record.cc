@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <sstream>
 
+#include "api/run_error.h"
 #include "base/file.h"
 #include "base/json_reader.h"
 #include "base/json_writer.h"
-#include "runner/runner_error.h"
 
 namespace nnfarm {
 namespace {
@@ -38,6 +38,13 @@ CrashKey CrashKey::From(std::string_view nnapi_event, std::string_view subgraphs
   return key;
 }
 
+void Crash::AddTo(const CrashKey& key, JsonObject* object) const {
+  object->Add("devices", key.devices)
+      .Add("subgraphs", key.subgraphs)
+      .Add("code", code)
+      .Add("detail", detail);
+}
+
 std::optional<Crash> FindCrash(const std::string& path, const CrashKey& key) {
   if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
   try {
@@ -56,13 +63,9 @@ std::optional<Crash> FindCrash(const std::string& path, const CrashKey& key) {
 }
 
 void AppendCrash(const std::string& path, const CrashKey& key, const Crash& crash) {
-  const std::string line = JsonObject()
-                               .Add("devices", key.devices)
-                               .Add("subgraphs", key.subgraphs)
-                               .Add("code", crash.code)
-                               .Add("detail", crash.detail)
-                               .Text() +
-                           "\n";
+  JsonObject json;
+  crash.AddTo(key, &json);
+  const std::string line = json.Text() + "\n";
   const File file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   // One write: runs side by side do not mix their lines.
   if (!file.is_open() ||

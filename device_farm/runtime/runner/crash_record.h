@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
+
 namespace nnfarm {
 
 // Which drivers were asked for which subgraphs.
@@ -21,13 +23,16 @@ struct CrashKey {
 struct Crash {
   std::string code;
   std::string detail;
+
+  // Adds the members of a line of the record.
+  void AddTo(const CrashKey& key, JsonObject* object) const;
 };
 
 // The crash recorded for `key` in the file at `path`; a file that is not there records none.
-// Throws RunnerError for a file that cannot be read or understood.
+// Throws RunError for a file that cannot be read or understood.
 std::optional<Crash> FindCrash(const std::string& path, const CrashKey& key);
 
-// Appends a line, on the disk when it returns. Throws RunnerError.
+// Appends a line, on the disk when it returns. Throws RunError.
 void AppendCrash(const std::string& path, const CrashKey& key, const Crash& crash);
 
 }  // namespace nnfarm

@@ -8,18 +8,6 @@
 
 namespace nnfarm {
 
-// A move to the CPU twin: why, and for which subgraph where one is to blame.
-struct Fallback {
-  std::string code;
-  std::string detail;
-  std::string subgraph;
-
-  // Reads an NnapiError's message, `<code>: <detail> [<subgraph>]`.
-  static Fallback FromMessage(const std::string& message);
-
-  JsonObject Event() const;
-};
-
 // An event to be filled with members.
 JsonObject NewEvent(const char* name);
 

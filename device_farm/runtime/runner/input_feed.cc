@@ -1,13 +1,12 @@
 #include <tvm/ffi/error.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <map>
 
+#include "api/run_error.h"
+#include "api/tensor_memory.h"
 #include "base/json_reader.h"
-#include "runner/runner_error.h"
 #include "runner/tensor_files.h"
 
 namespace nnfarm {
@@ -18,37 +17,12 @@ namespace ffi = tvm::ffi;
 constexpr uint64_t kHeaderLengthSize = 8;
 constexpr uint64_t kMaxHeaderSize = 100000000;  // the safetensors format's own limit
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
-// What TVM's kernels may assume of their arguments.
-constexpr size_t kAlignment = 64;
 
-// Memory of an input tensor.
-struct AlignedAllocation {
-  void AllocData(DLTensor* tensor) {
-    void* data = nullptr;
-    const size_t size = std::max<size_t>(ffi::GetDataSize(*tensor), 1);
-    if (posix_memalign(&data, kAlignment, size) != 0) {
-      ThrowFailed("no memory for an input of " + std::to_string(size) + " bytes");
-    }
-    tensor->data = data;
-  }
-  void FreeData(DLTensor* tensor) { std::free(tensor->data); }
-};
-
-ffi::Tensor AllocateTensor(const std::vector<int64_t>& shape, DLDataType dtype) {
-  return ffi::Tensor::FromNDAlloc(AlignedAllocation(), ffi::ShapeView(shape.data(), shape.size()),
-                                  dtype, DLDevice{kDLCPU, 0});
-}
-
-// Bytes of a tensor; refuses a product that passes `limit`.
 uint64_t SizeOf(const std::vector<int64_t>& shape, uint64_t element_size, uint64_t limit,
                 const std::string& name) {
-  uint64_t size = element_size;
-  for (const int64_t dim : shape) {
-    const auto extent = static_cast<uint64_t>(dim);
-    if (extent != 0 && size > limit / extent) ThrowBadInputs(name + ": the shape is too large");
-    size *= extent;
-  }
-  return size;
+  const auto size = ShapeSize(shape, element_size, limit);
+  if (!size.has_value()) ThrowBadInputs(name + ": the shape is too large");
+  return *size;
 }
 
 struct FileTensor {

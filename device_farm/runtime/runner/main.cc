@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <exception>
 
+#include "api/run_error.h"
 #include "base/log.h"
 #include "runner/events.h"
 #include "runner/options.h"
 #include "runner/run.h"
-#include "runner/runner_error.h"
 
 namespace {
 
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
       nnfarm::RunPackage(options);
     }
     return static_cast<int>(nnfarm::ExitCode::kDone);
-  } catch (const nnfarm::RunnerError& error) {
+  } catch (const nnfarm::RunError& error) {
     return Fail(error.exit_code(), error.code(), error.what());
   } catch (const std::exception& error) {
     return Fail(nnfarm::ExitCode::kFailed, "runner.failed", error.what());

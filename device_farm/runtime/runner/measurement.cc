@@ -1,63 +1,57 @@
 #include "runner/measurement.h"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
+#include <set>
 
-#include "base/ffi_call.h"
+#include "api/cpu.h"
+#include "api/player_calls.h"
+#include "api/session.h"
 #include "base/json_reader.h"
-#include "player/nnapi_error.h"
 #include "runner/events.h"
-#include "runner/runner_error.h"
-#include "runner/session.h"
+#include "runner/operation_times.h"
 
 namespace nnfarm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kProfiledInferences = 20;
+
 double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+// The subgraphs that were compiled; a library without any has none.
+struct CompiledSubgraphs {
+  std::set<std::string> symbols;
+  double compile_us = 0.0;
+};
 
-// Loading touches no NNAPI: whatever fails here is the package's fault.
-Session OpenSession(const std::string& library, const std::string& entry) {
-  try {
-    return Session(library, entry);
-  } catch (const ffi::Error& error) {
-    ThrowBadPackage(FileName(library) + ": " + error.message());
+CompiledSubgraphs EmitSubgraphs() {
+  const std::string text = DescribeSubgraphs();
+  CompiledSubgraphs compiled;
+  for (const JsonValue& item : JsonValue::Parse(text, "subgraphs").Items()) {
+    JsonObject event = NewEvent("subgraph");
+    AddSubgraph(item, &event);
+    Emit(event);
+    compiled.symbols.insert(item.Get("symbol").String());
+    compiled.compile_us += item.Get("compile_us").Number();
   }
+  return compiled;
 }
 
-void CompileSubgraphs() {
-  try {
-    CallGlobal("nnfarm.nnapi.compile_all");
-  } catch (const ffi::Error& error) {
-    if (error.kind() == kNnapiErrorKind) throw;
-    // The weights are opened here: a missing or cut file.
-    ThrowBadPackage(error.message());
+// What a first compilation takes, and leaves in the cache.
+double CompileCold(const Package& package, const std::string& library) {
+  const Session session = OpenSession(library, package.entry);
+  CompileSubgraphs();
+  const std::string text = DescribeSubgraphs();
+  double compile_us = 0.0;
+  for (const JsonValue& item : JsonValue::Parse(text, "subgraphs").Items()) {
+    compile_us += item.Get("compile_us").Number();
   }
-}
-
-// An event a subgraph that was compiled; a library without any has none.
-void EmitSubgraphs() {
-  const auto text = CallGlobal("nnfarm.nnapi.describe_subgraphs").cast<ffi::String>();
-  const JsonValue subgraphs =
-      JsonValue::Parse(std::string_view(text.data(), text.size()), "subgraphs");
-  for (const JsonValue& item : subgraphs.Items()) {
-    std::vector<std::string> devices;
-    for (const JsonValue& name : item.Get("devices").Items()) devices.push_back(name.String());
-    std::vector<int64_t> supported;
-    for (const JsonValue& count : item.Get("supported_operations").Items()) {
-      supported.push_back(count.Int(0, INT64_MAX));
-    }
-    Emit(NewEvent("subgraph")
-             .Add("symbol", item.Get("symbol").String())
-             .Add("compile_us", item.Get("compile_us").Number())
-             .Add("operations", item.Get("operations").Int(0, INT64_MAX))
-             .Add("devices", devices)
-             .Add("supported_operations", supported));
-  }
+  return compile_us;
 }
 
 double TimedRun(const Session& session, const InputFeed& inputs) {
@@ -93,44 +87,23 @@ void ComputeOutputs(const Package& package, const std::string& path, const Sessi
   writer.Finish();
 }
 
-void SetNnapiSettings(const NnapiSettings& settings) {
-  for (const auto& [name, value] : settings) {
-    CallGlobal("nnfarm.nnapi.set_option", ffi::String(name), ffi::String(value));
-  }
+void EmitOperations(const Options& options, const Session& session, const InputFeed& inputs,
+                    const std::set<std::string>& subgraphs) {
+  const int64_t inferences = std::min(options.iterations, kProfiledInferences);
+  Emit(NewEvent("operations")
+           .Add("inferences", inferences)
+           .Add("operations",
+                MeasureOperations(session, inputs.tensors(), subgraphs, inferences)));
 }
 
-}  // namespace
-
-void ConfigurePlayer(const Options& options, const Package& package) {
-  CallGlobal("nnfarm.nnapi.set_package_dir", ffi::String(package.directory));
-  CallGlobal("nnfarm.nnapi.set_library", ffi::String(options.nnapi_library));
-  try {
-    SetNnapiSettings(package.nnapi_settings);
-  } catch (const ffi::Error& error) {
-    ThrowBadPackage("manifest.json: nnapi_settings: " + error.message());
-  }
-  try {
-    SetNnapiSettings(options.nnapi_settings);
-  } catch (const ffi::Error& error) {
-    ThrowUsage(error.message());
-  }
-}
-
-void MeasureLibrary(const Options& options, const Package& package, const std::string& library,
+// Everything once a library is loaded and compiled. What it measures is told only when all of it is
+// there: a library that fails half-way has published nothing.
+void MeasureSession(const Options& options, const Package& package, const Session& session,
                     InputFeed* inputs) {
-  const Clock::time_point start = Clock::now();
-  const Session session = OpenSession(library, package.entry);
-  Emit(NewEvent("loaded").Add("library", FileName(library)).Add("load_us",
-                                                                MicrosecondsSince(start)));
-  if (library != package.cpu_twin) {
-    CompileSubgraphs();
-    EmitSubgraphs();
-  }
   inputs->Load(0);
   const double first_run_us = TimedRun(session, *inputs);
   const std::vector<double> samples_us = MeasureLatency(options, session, *inputs);
   if (!options.outputs.empty()) ComputeOutputs(package, options.outputs, session, inputs);
-  // Only now: a library that fails half-way has published nothing.
   Emit(NewEvent("first_run").Add("us", first_run_us));
   Emit(NewEvent("latency").Add("samples_us", samples_us));
   if (!options.outputs.empty()) {
@@ -140,11 +113,35 @@ void MeasureLibrary(const Options& options, const Package& package, const std::s
   }
 }
 
+}  // namespace
+
+void MeasureLibrary(const Options& options, const Package& package, const std::string& library,
+                    InputFeed* inputs) {
+  // Bound threads only: TVM binds them itself otherwise. Not earlier, as the trial forks.
+  if (!options.affinity.empty()) StartThreadPool(options.model.threads);
+  const bool has_subgraphs = library != package.cpu_twin;
+  std::optional<double> cold_us;
+  if (has_subgraphs && options.compile_times) cold_us = CompileCold(package, library);
+  const Clock::time_point start = Clock::now();
+  const Session session = OpenSession(library, package.entry);
+  Emit(NewEvent("loaded").Add("library", FileName(library)).Add("load_us",
+                                                                MicrosecondsSince(start)));
+  CompiledSubgraphs compiled;
+  if (has_subgraphs) {
+    CompileSubgraphs();
+    compiled = EmitSubgraphs();
+  }
+  if (cold_us.has_value()) {
+    Emit(NewEvent("compile_times").Add("cold_us", *cold_us).Add("cached_us", compiled.compile_us));
+  }
+  MeasureSession(options, package, session, inputs);
+  if (options.per_op) EmitOperations(options, session, *inputs, compiled.symbols);
+}
+
 void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs,
                 const std::function<void(const std::string&)>& before_nnapi) {
   const Session session = OpenSession(library, package.entry);
-  const auto subgraphs = CallGlobal("nnfarm.nnapi.describe_subgraphs").cast<ffi::String>();
-  before_nnapi(std::string(subgraphs.data(), subgraphs.size()));
+  before_nnapi(DescribeSubgraphs());
   CompileSubgraphs();
   inputs->Load(0);
   session.Run(inputs->tensors());

@@ -4,15 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
+
+#include "api/model_options.h"
 
 namespace nnfarm {
-
-enum class Mode { kAuto, kNnapi, kCpu };
-
-// NNAPI settings as the player takes them: names and values, in the order given.
-using NnapiSettings = std::vector<std::pair<std::string, std::string>>;
 
 struct Options {
   bool probe = false;
@@ -20,19 +15,22 @@ struct Options {
   std::string package;
   std::string inputs;
   std::string outputs;
-  Mode mode = Mode::kAuto;
-  std::string nnapi_library = "libneuralnetworks.so";
-  NnapiSettings nnapi_settings;
+  ModelOptions model;
   bool trial = true;
   int64_t trial_timeout_ms = 60000;
   std::string crash_record;  // empty: none is kept
+  std::string affinity;      // big, all or a mask; empty: TVM binds its threads itself
+  bool compile_times = false;
+  bool per_op = false;
   int64_t warmup = 3;
   int64_t iterations = 20;
   int64_t min_duration_ms = 300;
   int64_t max_iterations = 1000;
-  int64_t threads = 0;
 
-  // Throws RunnerError (usage).
+  // The NNAPI setting cache-dir; empty: none.
+  std::string CacheDir() const;
+
+  // Throws RunError (usage).
   static Options Parse(int argc, char** argv);
 };
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "api/run_error.h"
 #include "base/json_writer.h"
-#include "runner/runner_error.h"
 #include "runner/tensor_files.h"
 
 namespace nnfarm {
@@ -114,7 +114,7 @@ void OutputWriter::Finish() {
 }
 
 void OutputWriter::ThrowStorage(int error) const {
-  throw RunnerError(ExitCode::kStorageFull, "runner.storage_full",
+  throw RunError(ExitCode::kStorageFull, "runner.storage_full",
                     path_ + ": " + ErrorText(error));
 }
 

@@ -1,15 +1,19 @@
 #include "runner/run.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "api/cpu.h"
+#include "api/fallback.h"
+#include "api/package.h"
+#include "api/player_calls.h"
+#include "api/run_error.h"
 #include "base/ffi_call.h"
 #include "base/file.h"
 #include "player/nnapi_error.h"
@@ -17,8 +21,6 @@
 #include "runner/crash_record.h"
 #include "runner/events.h"
 #include "runner/measurement.h"
-#include "runner/package.h"
-#include "runner/runner_error.h"
 #include "runner/tensor_files.h"
 
 namespace nnfarm {
@@ -36,9 +38,8 @@ void EmitStart() {
 }
 
 std::string NnapiEvent() {
-  const auto members = CallGlobal("nnfarm.nnapi.probe").cast<ffi::String>();
   // `{...}` with the event's name put first.
-  return "{\"event\": \"nnapi\", " + std::string(members.data() + 1, members.size() - 1);
+  return "{\"event\": \"nnapi\", " + DescribeNnapi().substr(1);
 }
 
 // The event when the library itself crashes or hangs while it is asked.
@@ -74,8 +75,7 @@ void SayFallback(const Say& say, const Fallback& fallback) {
 
 void RefuseRecorded(const Options& options, const std::string& subgraphs) {
   if (options.crash_record.empty()) return;
-  const auto nnapi = CallGlobal("nnfarm.nnapi.probe").cast<ffi::String>();
-  const auto key = CrashKey::From(std::string_view(nnapi.data(), nnapi.size()), subgraphs);
+  const auto key = CrashKey::From(DescribeNnapi(), subgraphs);
   const std::optional<Crash> crash = FindCrash(options.crash_record, key);
   if (crash.has_value()) {
     ThrowNnapiError(crash->code.c_str(), "on record, not tried again: " + crash->detail);
@@ -85,6 +85,8 @@ void RefuseRecorded(const Options& options, const std::string& subgraphs) {
 // Runs in the child.
 void TryAndSay(const Options& options, const Package& package, InputFeed* inputs, const Say& say) {
   try {
+    // A trial that filled the cache would leave no cold compilation to measure.
+    if (options.compile_times) SetPlayerOption("cache-dir", "");
     TryLibrary(package, package.library, inputs, [&](const std::string& subgraphs) {
       say(subgraphs);
       RefuseRecorded(options, subgraphs);
@@ -93,17 +95,32 @@ void TryAndSay(const Options& options, const Package& package, InputFeed* inputs
   } catch (const ffi::Error& error) {
     if (error.kind() != kNnapiErrorKind) return say(kNoFallback);
     SayFallback(say, Fallback::FromMessage(error.message()));
-  } catch (const RunnerError&) {
+  } catch (const RunError&) {
     say(kNoFallback);
   }
 }
 
+void EmitCrash(const CrashKey& key, const Crash& crash, bool is_new) {
+  JsonObject event = NewEvent("crash");
+  crash.AddTo(key, &event);
+  Emit(event.Add("new", is_new));
+}
+
 Fallback Record(const Options& options, const ChildReport& report, const Crash& crash) {
   // Without the subgraphs' line the driver failed before any of them was to blame.
-  if (!options.crash_record.empty() && report.lines.size() >= 2) {
-    AppendCrash(options.crash_record, CrashKey::From(report.lines[0], report.lines[1]), crash);
+  if (report.lines.size() >= 2) {
+    const auto key = CrashKey::From(report.lines[0], report.lines[1]);
+    if (!options.crash_record.empty()) AppendCrash(options.crash_record, key, crash);
+    EmitCrash(key, crash, /*is_new=*/true);
   }
   return Fallback{crash.code, crash.detail, ""};
+}
+
+void EmitCrashOnRecord(const Options& options, const ChildReport& report) {
+  if (options.crash_record.empty()) return;
+  const auto key = CrashKey::From(report.lines[0], report.lines[1]);
+  const std::optional<Crash> crash = FindCrash(options.crash_record, key);
+  if (crash.has_value()) EmitCrash(key, *crash, /*is_new=*/false);
 }
 
 // The first load, compilation and execution on NNAPI, in a child: a driver may crash or hang.
@@ -121,6 +138,7 @@ std::optional<Fallback> Trial(const Options& options, const Package& package, In
       break;
   }
   if (report.lines.size() < 5) return std::nullopt;
+  EmitCrashOnRecord(options, report);
   return Fallback{report.lines[2], report.lines[3], report.lines[4]};
 }
 
@@ -139,35 +157,53 @@ std::optional<Fallback> MeasureNnapi(const Options& options, const Package& pack
 // The engine whose numbers were published.
 std::string MeasureWithTwin(const Options& options, const Package& package, InputFeed* inputs) {
   std::optional<Fallback> fallback;
-  if (options.mode == Mode::kAuto && options.trial) {
+  if (options.model.mode == Mode::kAuto && options.trial) {
     fallback = Trial(options, package, inputs);
   } else {
     EmitText(NnapiEvent());
   }
   if (!fallback.has_value()) fallback = MeasureNnapi(options, package, inputs);
   if (!fallback.has_value()) return package.PlannedEngine();
-  if (options.mode == Mode::kNnapi) {
-    throw RunnerError(ExitCode::kNnapiFailed, fallback->code, fallback->detail);
+  if (options.model.mode == Mode::kNnapi) {
+    throw RunError(ExitCode::kNnapiFailed, fallback->code, fallback->detail);
   }
-  Emit(fallback->Event());
+  JsonObject event = NewEvent("fallback");
+  Emit(fallback->AddTo(&event));
   MeasureLibrary(options, package, package.cpu_twin, inputs);
   return "cpu";
 }
 
 std::string Measure(const Options& options, const Package& package, InputFeed* inputs) {
-  if (options.mode == Mode::kCpu || package.subgraph_count == 0) {
-    const bool twin = options.mode == Mode::kCpu;
+  if (options.model.mode == Mode::kCpu || package.subgraph_count == 0) {
+    const bool twin = options.model.mode == Mode::kCpu;
     MeasureLibrary(options, package, twin ? package.cpu_twin : package.library, inputs);
     return "cpu";
   }
   return MeasureWithTwin(options, package, inputs);
 }
 
-// TVM reads it once, when its thread pool starts.
-void SetThreads(int64_t threads) {
-  if (threads == 0) return;
-  if (setenv("TVM_NUM_THREADS", std::to_string(threads).c_str(), 1) != 0) {
-    ThrowFailed("setenv: " + ErrorText(errno));
+// Threads started from here on stay on the CPUs chosen: TVM's, and those of NNAPI's library.
+int64_t ChooseThreads(const Options& options) {
+  int64_t threads = options.model.threads;
+  if (!options.affinity.empty()) {
+    const std::vector<int> cpus = ChooseCpus(options.affinity);
+    BindToCpus(cpus);
+    if (threads == 0) threads = static_cast<int64_t>(cpus.size());
+    Emit(NewEvent("cpus")
+             .Add("cpus", std::vector<int64_t>(cpus.begin(), cpus.end()))
+             .Add("threads", threads));
+  }
+  SetThreads(threads);
+  return threads;
+}
+
+// `--compile-times` measures against a cache of its own making.
+void PrepareCache(const Options& options) {
+  if (!options.compile_times) return;
+  const std::string folder = options.CacheDir();
+  if (mkdir(folder.c_str(), 0755) != 0) {
+    ThrowUsage("--compile-times makes the folder of --cache-dir: " + folder + ": " +
+               ErrorText(errno));
   }
 }
 
@@ -188,16 +224,18 @@ void EmitMemory() { Emit(NewEvent("memory").Add("peak_rss_bytes", PeakRssBytes()
 
 void Probe(const Options& options) {
   EmitStart();
-  CallGlobal("nnfarm.nnapi.set_library", ffi::String(options.nnapi_library));
+  CallGlobal("nnfarm.nnapi.set_library", ffi::String(options.model.nnapi_library));
   ProbeAnd(options, [](const Say&) {});
 }
 
-void RunPackage(const Options& options) {
+void RunPackage(const Options& given) {
   EmitStart();
+  Options options = given;
   const Package package = Package::Load(options.package);
   InputFeed inputs(package.inputs, options.inputs);
-  SetThreads(options.threads);
-  ConfigurePlayer(options, package);
+  PrepareCache(options);
+  options.model.threads = ChooseThreads(given);
+  ConfigurePlayer(options.model, package);
   std::string engine;
   try {
     engine = Measure(options, package, &inputs);

@@ -9,7 +9,7 @@ namespace nnfarm {
 // Describes this device's NNAPI.
 void Probe(const Options& options);
 
-// Runs a package. Throws RunnerError when the run cannot be completed.
+// Runs a package. Throws RunError when the run cannot be completed.
 void RunPackage(const Options& options);
 
 }  // namespace nnfarm

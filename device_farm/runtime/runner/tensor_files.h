@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "api/package.h"
 #include "base/file.h"
-#include "runner/package.h"
 
 namespace nnfarm {
 
 // Feeds a model's inputs from a file, or with zeros.
 class InputFeed {
  public:
-  // `path` empty: one sample of zeros. Throws RunnerError (bad inputs).
+  // `path` empty: one sample of zeros. Throws RunError (bad inputs).
   InputFeed(const std::vector<TensorSpec>& specs, const std::string& path);
 
   int64_t sample_count() const { return sample_count_; }
@@ -47,7 +47,7 @@ class OutputWriter {
   OutputWriter(const OutputWriter&) = delete;
   OutputWriter& operator=(const OutputWriter&) = delete;
 
-  // The first sample fixes the shapes. Throws RunnerError (storage full; failed when a later
+  // The first sample fixes the shapes. Throws RunError (storage full; failed when a later
   // sample has another shape).
   void Write(int64_t sample, const std::vector<tvm::ffi::Tensor>& outputs);
   void Finish();

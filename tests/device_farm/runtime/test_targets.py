@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def test_arm64(
     assert result.one("start")["target"] == "linux-aarch64"
 
 
+@pytest.mark.gcc
 @pytest.mark.parametrize("faults", FAULTS)
 @pytest.mark.parametrize("symbols", [1, 5])
 def test_sanitizers_find_nothing(
@@ -87,7 +89,8 @@ def test_the_bundle_is_complete_and_described(bundle: Path) -> None:
     assert description["versions"]["apache-tvm"] == "0.27.0.post1"
     digests = description["sha256"]
     assert set(digests) == {
-        *("nnfarm_runner", "libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so")
+        *("nnfarm_runner", "libnnfarm_runtime.so", "nnfarm_runtime.h"),
+        *("libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so"),
     }
     for name, digest in digests.items():
         assert hashlib.sha256((bundle / name).read_bytes()).hexdigest() == digest
@@ -103,6 +106,15 @@ def test_nothing_but_c_is_exported(bundle: Path) -> None:
             check=True,
         )
         assert listing.stdout == ""
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", bundle / "libnnfarm_runtime.so"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    exported = {line.split()[-1] for line in listing.stdout.splitlines()}
+    declared = re.findall(r"\b(nnfarm_\w+)\(", (bundle / "nnfarm_runtime.h").read_text())
+    assert exported == set(declared)
 
 
 def test_android_without_an_ndk_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
-#include "runner/session.h"
+#include "api/session.h"
 
 #include <tvm/ffi/container/array.h>
 
+#include "api/run_error.h"
 #include "base/ffi_call.h"
-#include "runner/runner_error.h"
 
 namespace nnfarm {
 namespace {
@@ -55,6 +55,10 @@ std::vector<ffi::Tensor> Session::Run(const std::vector<ffi::Tensor>& inputs) co
     ThrowFailed("the model returned something else than tensors");
   }
   return outputs;
+}
+
+void Session::SetInstrument(const ffi::Function& instrument) const {
+  Call(FunctionOf(machine_, "set_instrument"), instrument);
 }
 
 }  // namespace nnfarm

@@ -1,6 +1,6 @@
 // Element types of a model's inputs and outputs, in the manifest's, safetensors' and DLPack's names.
-#ifndef NNFARM_RUNNER_ELEMENT_TYPE_H_
-#define NNFARM_RUNNER_ELEMENT_TYPE_H_
+#ifndef NNFARM_API_ELEMENT_TYPE_H_
+#define NNFARM_API_ELEMENT_TYPE_H_
 
 #include <dlpack/dlpack.h>
 
@@ -21,4 +21,4 @@ const ElementType* FindElementType(const std::string& name);
 
 }  // namespace nnfarm
 
-#endif  // NNFARM_RUNNER_ELEMENT_TYPE_H_
+#endif  // NNFARM_API_ELEMENT_TYPE_H_

@@ -1,4 +1,4 @@
-#include "runner/element_type.h"
+#include "api/element_type.h"
 
 namespace nnfarm {
 

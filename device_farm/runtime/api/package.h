@@ -1,13 +1,14 @@
 // A package folder: the manifest and the parts it names.
-#ifndef NNFARM_RUNNER_PACKAGE_H_
-#define NNFARM_RUNNER_PACKAGE_H_
+#ifndef NNFARM_API_PACKAGE_H_
+#define NNFARM_API_PACKAGE_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "runner/element_type.h"
-#include "runner/options.h"
+#include "api/element_type.h"
+#include "api/model_options.h"
 
 namespace nnfarm {
 
@@ -15,6 +16,9 @@ struct TensorSpec {
   std::string name;
   const ElementType* type;
   std::vector<int64_t> shape;  // -1 where known only at run time
+
+  // Whether a tensor of `given` is one of this.
+  bool Takes(const std::vector<int64_t>& given) const;
 };
 
 struct Package {
@@ -22,6 +26,7 @@ struct Package {
   std::string entry;
   std::string library;   // path of model.so
   std::string cpu_twin;  // path of model_cpu.so
+  std::string report;    // path of report.json; empty: none
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   NnapiSettings nnapi_settings;
@@ -30,8 +35,11 @@ struct Package {
   int64_t operation_count = 0;
 
   // Reads manifest.json and checks that every part is there with its size.
-  // Throws RunnerError (bad package).
+  // Throws RunError (bad package).
   static Package Load(const std::string& directory);
+
+  // Reads the text of a manifest for `directory`; throws ffi::Error ("ValueError"), too.
+  static Package Parse(const std::string& directory, std::string_view manifest);
 
   // What computes when no fallback happens: nnapi, mixed or cpu.
   const char* PlannedEngine() const;
@@ -39,4 +47,4 @@ struct Package {
 
 }  // namespace nnfarm
 
-#endif  // NNFARM_RUNNER_PACKAGE_H_
+#endif  // NNFARM_API_PACKAGE_H_

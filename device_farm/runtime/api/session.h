@@ -1,6 +1,6 @@
 // A loaded model library: TVM's virtual machine on the CPU device.
-#ifndef NNFARM_RUNNER_SESSION_H_
-#define NNFARM_RUNNER_SESSION_H_
+#ifndef NNFARM_API_SESSION_H_
+#define NNFARM_API_SESSION_H_
 
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/module.h>
@@ -19,6 +19,9 @@ class Session {
   // One inference. Throws ffi::Error, of kind NnapiError where NNAPI did not do it.
   std::vector<tvm::ffi::Tensor> Run(const std::vector<tvm::ffi::Tensor>& inputs) const;
 
+  // Has the machine call `instrument` before and after each of its calls.
+  void SetInstrument(const tvm::ffi::Function& instrument) const;
+
  private:
   // The machine keeps the library and the functions keep neither: all three stay.
   tvm::ffi::Module library_;
@@ -28,4 +31,4 @@ class Session {
 
 }  // namespace nnfarm
 
-#endif  // NNFARM_RUNNER_SESSION_H_
+#endif  // NNFARM_API_SESSION_H_

@@ -1,12 +1,13 @@
-#include "runner/package.h"
+#include "api/package.h"
 
 #include <tvm/ffi/error.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "api/run_error.h"
 #include "base/file.h"
 #include "base/json_reader.h"
-#include "runner/runner_error.h"
 
 namespace nnfarm {
 namespace {
@@ -51,6 +52,7 @@ void ParseParts(const JsonValue& parts, Package* package) {
     const std::string role = part.Get("role").String();
     if (role == "library") package->library = path;
     if (role == "cpu_twin") package->cpu_twin = path;
+    if (role == "report") package->report = path;
   }
   // Nothing offloaded: the library may be the twin itself, named once.
   if (package->subgraph_count == 0) {
@@ -74,8 +76,25 @@ NnapiSettings ParseNnapiSettings(const JsonValue& json) {
   return settings;
 }
 
-Package ParseManifest(const std::string& directory) {
-  const JsonValue json = JsonValue::Parse(ReadText(directory + "/manifest.json"), "manifest.json");
+}  // namespace
+
+bool TensorSpec::Takes(const std::vector<int64_t>& given) const {
+  const auto fits = [](int64_t wanted, int64_t got) {
+    return got >= 0 && (wanted == -1 || wanted == got);
+  };
+  return std::equal(shape.begin(), shape.end(), given.begin(), given.end(), fits);
+}
+
+Package Package::Load(const std::string& directory) {
+  try {
+    return Parse(directory, ReadText(directory + "/manifest.json"));
+  } catch (const tvm::ffi::Error& error) {
+    ThrowBadPackage(error.message());
+  }
+}
+
+Package Package::Parse(const std::string& directory, std::string_view manifest) {
+  const JsonValue json = JsonValue::Parse(manifest, "manifest.json");
   if (json.Get("format").String() != "nnfarm.package") json.Refuse("not an nnfarm.package");
   json.Get("format_version").Int(kFormatVersion, kFormatVersion);
   Package package;
@@ -90,16 +109,6 @@ Package ParseManifest(const std::string& directory) {
   package.nnapi_settings = ParseNnapiSettings(json);
   ParseParts(json.Get("parts"), &package);
   return package;
-}
-
-}  // namespace
-
-Package Package::Load(const std::string& directory) {
-  try {
-    return ParseManifest(directory);
-  } catch (const tvm::ffi::Error& error) {
-    ThrowBadPackage(error.message());
-  }
 }
 
 const char* Package::PlannedEngine() const {

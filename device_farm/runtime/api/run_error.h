@@ -1,6 +1,6 @@
 // Errors that end the run, with the exit code and the event's code of docs/reference/runner.md.
-#ifndef NNFARM_RUNNER_RUNNER_ERROR_H_
-#define NNFARM_RUNNER_RUNNER_ERROR_H_
+#ifndef NNFARM_API_RUN_ERROR_H_
+#define NNFARM_API_RUN_ERROR_H_
 
 #include <stdexcept>
 #include <string>
@@ -18,9 +18,9 @@ enum class ExitCode {
   kStorageFull = 7,
 };
 
-class RunnerError : public std::runtime_error {
+class RunError : public std::runtime_error {
  public:
-  RunnerError(ExitCode exit_code, std::string code, const std::string& detail)
+  RunError(ExitCode exit_code, std::string code, const std::string& detail)
       : std::runtime_error(detail), exit_code_(exit_code), code_(std::move(code)) {}
 
   ExitCode exit_code() const { return exit_code_; }
@@ -32,18 +32,18 @@ class RunnerError : public std::runtime_error {
 };
 
 [[noreturn]] inline void ThrowUsage(const std::string& detail) {
-  throw RunnerError(ExitCode::kUsage, "runner.usage", detail);
+  throw RunError(ExitCode::kUsage, "runner.usage", detail);
 }
 [[noreturn]] inline void ThrowBadPackage(const std::string& detail) {
-  throw RunnerError(ExitCode::kBadPackage, "runner.bad_package", detail);
+  throw RunError(ExitCode::kBadPackage, "runner.bad_package", detail);
 }
 [[noreturn]] inline void ThrowBadInputs(const std::string& detail) {
-  throw RunnerError(ExitCode::kBadInputs, "runner.bad_inputs", detail);
+  throw RunError(ExitCode::kBadInputs, "runner.bad_inputs", detail);
 }
 [[noreturn]] inline void ThrowFailed(const std::string& detail) {
-  throw RunnerError(ExitCode::kFailed, "runner.failed", detail);
+  throw RunError(ExitCode::kFailed, "runner.failed", detail);
 }
 
 }  // namespace nnfarm
 
-#endif  // NNFARM_RUNNER_RUNNER_ERROR_H_
+#endif  // NNFARM_API_RUN_ERROR_H_
