@@ -95,7 +95,7 @@ def compile_model(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="How the player asks NNAPI: device, preference, priority, compute, "
+            help="How the player asks NNAPI: device, preference, priority, compute, buffers, "
             "compile-timeout-ms, execute-timeout-ms; repeatable.",
         ),
     ] = None,

@@ -49,6 +49,13 @@ class Compute(StrEnum):
     ASYNC = "async"
 
 
+class Buffers(StrEnum):
+    """Where inputs and outputs lie while NNAPI computes."""
+
+    POINTER = "pointer"
+    MEMORY = "memory"  # shared with the driver
+
+
 class NnapiSettings(BaseModel):
     """Settings a package carries; None leaves one to the player. The runner's options go before."""
 
@@ -64,6 +71,7 @@ class NnapiSettings(BaseModel):
     compile_timeout_ms: Milliseconds | None = Field(None, description="0: none")
     execute_timeout_ms: Milliseconds | None = Field(None, description="0: none")
     compute: Compute | None = None
+    buffers: Buffers | None = None
 
     def to_manifest(self) -> dict[str, str]:
         """The manifest's `nnapi_settings`: the runner's option names without their dashes."""

@@ -15,7 +15,7 @@ constexpr int64_t kMostThreads = 1024;
 // The player's settings that are options, too; it checks their values.
 constexpr const char* kNnapiSettings[] = {
     "device", "preference", "priority", "cache-dir", "compile-timeout-ms", "execute-timeout-ms",
-    "relaxed", "compute"};
+    "relaxed", "compute", "buffers", "sl-driver"};
 
 bool IsNnapiSetting(const std::string& name) {
   return std::find(std::begin(kNnapiSettings), std::end(kNnapiSettings), name) !=

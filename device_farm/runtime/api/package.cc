@@ -69,8 +69,10 @@ NnapiSettings ParseNnapiSettings(const JsonValue& json) {
   if (!json.Has("nnapi_settings")) return settings;
   const JsonValue given = json.Get("nnapi_settings");
   for (const std::string& name : given.Keys()) {
-    // Folders are the device's business, not the package's.
-    if (name == "cache-dir") given.Refuse("cache-dir can be an option only");
+    // Folders, and code to load, are the device's business and not the package's.
+    if (name == "cache-dir" || name == "sl-driver") {
+      given.Refuse(name + " can be an option only");
+    }
     settings.emplace_back(name, given.Get(name.c_str()).String());
   }
   return settings;

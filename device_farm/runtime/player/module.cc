@@ -44,9 +44,9 @@ class Player {
     change(&settings_);
   }
 
-  std::string library() const {
+  PlayerSettings settings() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return settings_.library;
+    return settings_;
   }
 
   std::shared_ptr<Subgraph> AddSubgraph(EncodedModel model) {
@@ -183,7 +183,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
     Player::Get().Configure([](PlayerSettings* settings) { *settings = PlayerSettings(); });
   });
   Register("nnfarm.nnapi.probe", [](ffi::PackedArgs, ffi::Any* result) {
-    *result = ffi::String(DescribeNnapi(Player::Get().library()).Text());
+    *result = ffi::String(DescribeNnapi(Player::Get().settings()).Text());
   });
   Register("nnfarm.nnapi.compile_all", [](ffi::PackedArgs, ffi::Any*) {
     for (const auto& subgraph : Player::Get().LiveSubgraphs()) subgraph->Compile();

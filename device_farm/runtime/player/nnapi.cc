@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "player/nnapi_error.h"
+#include "player/support_driver.h"
 
 namespace nnfarm {
 namespace nnapi {
@@ -19,11 +21,11 @@ int LevelFromCode(int64_t code) {
 
 class SymbolLoader {
  public:
-  explicit SymbolLoader(void* library) : library_(library) {}
+  explicit SymbolLoader(std::function<void*(const char*)> find) : find_(std::move(find)) {}
 
   template <typename Pointer>
   bool Load(const char* name, Pointer* pointer) {
-    *pointer = reinterpret_cast<Pointer>(dlsym(library_, name));
+    *pointer = reinterpret_cast<Pointer>(find_(name));
     if (*pointer == nullptr && missing_.empty()) missing_ = name;
     return *pointer != nullptr;
   }
@@ -32,14 +34,21 @@ class SymbolLoader {
   std::string TakeMissing() { return std::exchange(missing_, std::string()); }
 
  private:
-  void* library_;
+  std::function<void*(const char*)> find_;
   std::string missing_;
 };
 
+enum class Origin { kLibrary, kDriver };
+
 // The highest level whose entry points are all there.
-int LoadEntryPoints(SymbolLoader* loader, Api* api) {
+int LoadEntryPoints(SymbolLoader* loader, Origin origin, Api* api) {
 #define NNFARM_LOAD(name, unused) loader->Load(#name, &api->name);
+  NNFARM_NNAPI_OPTIONAL(NNFARM_LOAD)
+  loader->TakeMissing();
   NNFARM_NNAPI_LEVEL_1(NNFARM_LOAD)
+  if (origin == Origin::kLibrary) {
+    NNFARM_NNAPI_LIBRARY_ONLY(NNFARM_LOAD)
+  }
   NNFARM_NNAPI_DESTRUCTORS(NNFARM_LOAD)
   if (std::string missing = loader->TakeMissing(); !missing.empty()) {
     ThrowNnapiError(fallback_code::kMissing, "the NNAPI library lacks " + missing);
@@ -57,10 +66,26 @@ int LoadEntryPoints(SymbolLoader* loader, Api* api) {
 }
 
 // What the library says; before level 5 it cannot say it, and its entry points decide.
-int ReportedLevel(void* library) {
-  const auto ask =
-      reinterpret_cast<int64_t (*)()>(dlsym(library, "ANeuralNetworks_getRuntimeFeatureLevel"));
-  return ask != nullptr ? LevelFromCode(ask()) : 4;
+int ReportedLevel(SymbolLoader* loader) {
+  int64_t (*ask)() = nullptr;
+  return loader->Load("ANeuralNetworks_getRuntimeFeatureLevel", &ask) ? LevelFromCode(ask()) : 4;
+}
+
+Api LoadApi(SymbolLoader loader, Origin origin) {
+  Api api;
+  const int complete_level = LoadEntryPoints(&loader, origin, &api);
+  api.feature_level = std::min(complete_level, ReportedLevel(&loader));
+  if (api.feature_level < 1) {
+    ThrowNnapiError(fallback_code::kMissing, "the NNAPI library reports no feature level");
+  }
+  return api;
+}
+
+void* OpenLibrary(const std::string& path) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  const char* reason = dlerror();
+  ThrowNnapiError(fallback_code::kMissing, reason != nullptr ? reason : "cannot open " + path);
 }
 
 constexpr int kMissedDeadlineTransient = 10;
@@ -79,17 +104,20 @@ const char* DeviceTypeName(int32_t type) {
 }  // namespace
 
 Api Api::Load(const std::string& path) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* reason = dlerror();
-    ThrowNnapiError(fallback_code::kMissing, reason != nullptr ? reason : "cannot open " + path);
-  }
-  Api api;
-  SymbolLoader loader(library);
-  const int complete_level = LoadEntryPoints(&loader, &api);
-  api.feature_level = std::min(complete_level, ReportedLevel(library));
-  if (api.feature_level < 1) {
-    ThrowNnapiError(fallback_code::kMissing, "the NNAPI library reports no feature level");
+  void* library = OpenLibrary(path);
+  return LoadApi(SymbolLoader([library](const char* name) { return dlsym(library, name); }),
+                 Origin::kLibrary);
+}
+
+Api Api::LoadDriver(const std::string& path) {
+  const SupportDriver driver(OpenLibrary(path), path);
+  Api api = LoadApi(SymbolLoader([&](const char* name) { return driver.Find(name); }),
+                    Origin::kDriver);
+  // Its table starts with level 5: an older one would lack compilation without devices.
+  if (api.feature_level < 5) {
+    ThrowNnapiError(fallback_code::kMissing, path + " is a driver of feature level " +
+                                                 std::to_string(api.feature_level) +
+                                                 "; support libraries have 5 or later");
   }
   return api;
 }

@@ -54,14 +54,12 @@ inline constexpr char kReferenceDevice[] = "nnapi-reference";
     (Model*, int32_t, uint32_t, const uint32_t*, uint32_t, const uint32_t*))                      \
   X(ANeuralNetworksModel_identifyInputsAndOutputs,                                                \
     (Model*, uint32_t, const uint32_t*, uint32_t, const uint32_t*))                               \
-  X(ANeuralNetworksCompilation_create, (Model*, Compilation**))                                   \
   X(ANeuralNetworksCompilation_setPreference, (Compilation*, int32_t))                            \
   X(ANeuralNetworksCompilation_finish, (Compilation*))                                            \
   X(ANeuralNetworksExecution_create, (Compilation*, Execution**))                                 \
   X(ANeuralNetworksExecution_setInput,                                                            \
     (Execution*, int32_t, const OperandType*, const void*, size_t))                               \
   X(ANeuralNetworksExecution_setOutput, (Execution*, int32_t, const OperandType*, void*, size_t)) \
-  X(ANeuralNetworksExecution_startCompute, (Execution*, Event**))                                 \
   X(ANeuralNetworksEvent_wait, (Event*))
 
 #define NNFARM_NNAPI_LEVEL_2(X) \
@@ -99,6 +97,20 @@ inline constexpr char kReferenceDevice[] = "nnapi-reference";
 
 #define NNFARM_NNAPI_LEVEL_5(X) X(ANeuralNetworksExecution_setReusable, (Execution*, bool))
 
+// Of level 1, but not in the table of a support-library driver.
+#define NNFARM_NNAPI_LIBRARY_ONLY(X)                              \
+  X(ANeuralNetworksCompilation_create, (Model*, Compilation**))   \
+  X(ANeuralNetworksExecution_startCompute, (Execution*, Event**))
+
+// Used for a setting or with such a driver only: null where the library has none.
+#define NNFARM_NNAPI_OPTIONAL(X)                                                         \
+  X(ANeuralNetworksExecution_setInputFromMemory,                                         \
+    (Execution*, int32_t, const OperandType*, const Memory*, size_t, size_t))            \
+  X(ANeuralNetworksExecution_setOutputFromMemory,                                        \
+    (Execution*, int32_t, const OperandType*, const Memory*, size_t, size_t))            \
+  X(ANeuralNetworksExecution_startComputeWithDependencies,                               \
+    (Execution*, const Event* const*, uint32_t, uint64_t, Event**))
+
 // Destructors return nothing, so they are listed apart. Burst_free is of level 3.
 #define NNFARM_NNAPI_DESTRUCTORS(X)         \
   X(ANeuralNetworksMemory_free, Memory)     \
@@ -115,6 +127,8 @@ struct Api {
   NNFARM_NNAPI_LEVEL_3(NNFARM_DECLARE)
   NNFARM_NNAPI_LEVEL_4(NNFARM_DECLARE)
   NNFARM_NNAPI_LEVEL_5(NNFARM_DECLARE)
+  NNFARM_NNAPI_LIBRARY_ONLY(NNFARM_DECLARE)
+  NNFARM_NNAPI_OPTIONAL(NNFARM_DECLARE)
 #undef NNFARM_DECLARE
 #define NNFARM_DECLARE(name, handle) void (*name)(handle*) = nullptr;
   NNFARM_NNAPI_DESTRUCTORS(NNFARM_DECLARE)
@@ -126,6 +140,8 @@ struct Api {
 
   // Opens `path`. Throws NnapiError (nnapi.missing) saying what is not there.
   static Api Load(const std::string& path);
+  // Opens the support-library driver at `path`, likewise.
+  static Api LoadDriver(const std::string& path);
 };
 
 // What NNAPI tells about one of its devices.

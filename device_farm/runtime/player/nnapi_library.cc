@@ -4,24 +4,30 @@
 
 #include <map>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace nnfarm {
 
-std::shared_ptr<const nnapi::Api> NnapiLibrary(const std::string& path) {
+std::shared_ptr<const nnapi::Api> NnapiLibrary(const PlayerSettings& settings) {
+  using Key = std::pair<bool, std::string>;  // whether it is a driver, and its path
   static std::mutex mutex;
-  static auto* libraries = new std::map<std::string, std::shared_ptr<const nnapi::Api>>();
+  static auto* libraries = new std::map<Key, std::shared_ptr<const nnapi::Api>>();
+  const bool is_driver = !settings.sl_driver.empty();
+  const std::string& path = is_driver ? settings.sl_driver : settings.library;
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = libraries->find(path);
+  const auto found = libraries->find(Key(is_driver, path));
   if (found != libraries->end()) return found->second;
-  auto api = std::make_shared<const nnapi::Api>(nnapi::Api::Load(path));
-  libraries->emplace(path, api);
+  auto api = std::make_shared<const nnapi::Api>(is_driver ? nnapi::Api::LoadDriver(path)
+                                                          : nnapi::Api::Load(path));
+  libraries->emplace(Key(is_driver, path), api);
   return api;
 }
 
-JsonObject DescribeNnapi(const std::string& path) {
+JsonObject DescribeNnapi(const PlayerSettings& settings) {
   JsonObject description;
   try {
-    const auto api = NnapiLibrary(path);
+    const auto api = NnapiLibrary(settings);
     std::vector<JsonObject> devices;
     for (const nnapi::DeviceInfo& device : nnapi::ListDevices(*api)) {
       devices.push_back(JsonObject()

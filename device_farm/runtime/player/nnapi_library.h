@@ -3,18 +3,19 @@
 #define NNFARM_PLAYER_NNAPI_LIBRARY_H_
 
 #include <memory>
-#include <string>
 
 #include "base/json_writer.h"
 #include "player/nnapi.h"
+#include "player/settings.h"
 
 namespace nnfarm {
 
-// The library at `path`, loaded at the first call. Throws NnapiError (nnapi.missing).
-std::shared_ptr<const nnapi::Api> NnapiLibrary(const std::string& path);
+// The library of the settings, or their support-library driver in its place; loaded at the first
+// call. Throws NnapiError (nnapi.missing).
+std::shared_ptr<const nnapi::Api> NnapiLibrary(const PlayerSettings& settings);
 
 // The members of the runner's `nnapi` event. A library that is not there is an answer, no error.
-JsonObject DescribeNnapi(const std::string& path);
+JsonObject DescribeNnapi(const PlayerSettings& settings);
 
 }  // namespace nnfarm
 

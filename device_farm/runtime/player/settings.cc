@@ -45,6 +45,11 @@ void PlayerSettings::Set(const std::string& name, const std::string& value) {
     device = value;
   } else if (name == "cache-dir") {
     cache_dir = value;
+  } else if (name == "sl-driver") {
+    sl_driver = value;
+  } else if (name == "buffers") {
+    buffers = Choose<Buffers>(name, value,
+                              {{"pointer", Buffers::kPointer}, {"memory", Buffers::kMemory}});
   } else if (name == "preference") {
     preference = Choose<int32_t>(
         name, value, {{"low-power", 0}, {"fast-single-answer", 1}, {"sustained-speed", 2}});

@@ -17,10 +17,17 @@ enum class ComputeCall {
   kAsync,  // started, then waited for
 };
 
+// Where inputs and outputs lie while they are computed with.
+enum class Buffers {
+  kPointer,  // in the caller's tensors
+  kMemory,   // in memory shared with the driver; the player copies
+};
+
 // Taken by a subgraph when its library is loaded.
 struct PlayerSettings {
   std::string package_dir;
   std::string library = "libneuralnetworks.so";
+  std::string sl_driver;  // a support-library driver's path, instead of the library
   std::string device;  // NAME, type:TYPE or not:NAME; empty: every device that helps
   std::string cache_dir;  // empty: no compilation cache
   int32_t preference = 1;  // PreferenceCode: fast single answer
@@ -29,6 +36,7 @@ struct PlayerSettings {
   std::chrono::nanoseconds compile_timeout{0};  // 0: none
   std::chrono::nanoseconds execute_timeout{0};
   ComputeCall compute = ComputeCall::kAuto;
+  Buffers buffers = Buffers::kPointer;
 
   // Sets one member by its name in runner.md. Throws ffi::Error ("ValueError") for an unknown name
   // or value.

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "player/binding.h"
 #include "player/device_choice.h"
 #include "player/encoded_model.h"
+#include "player/executor.h"
 #include "player/handles.h"
 #include "player/settings.h"
 #include "player/weights.h"
@@ -39,45 +39,22 @@ class Subgraph {
   JsonObject Describe() const;
 
  private:
-  // An execution that keeps the buffers it was given (reusable ones, from level 5).
-  struct BoundExecution {
-    std::vector<Binding> bindings;
-    Owned<nnapi::Execution> execution;
-  };
-
   void CompileLocked();
   void BuildAndCompile();
   bool MayRefuseWeights(const tvm::ffi::Error& error) const;
-  void CreateCompilation();
-  void RequireComputeCall() const;
-  bool UsesBurst() const;
-  void CreateBurst(nnapi::Compilation* compilation);
-  bool CanReuseExecutions() const;
-  // Fills `bindings_`.
-  void Bind(const tvm::ffi::PackedArgs& tensors);
-  // The execution bound to `bindings_`, made if there is none.
-  nnapi::Execution* ReusableExecution(const tvm::ffi::PackedArgs& tensors);
-  Owned<nnapi::Execution> MakeExecution(const tvm::ffi::PackedArgs& tensors);
-  void SetInput(nnapi::Execution* execution, size_t index, const DLTensor& tensor);
-  void Compute(nnapi::Execution* execution);
   // Adds the subgraph's name to an NnapiError.
   template <typename Action>
   void Naming(Action action);
 
   const EncodedModel encoded_;
   const PlayerSettings settings_;
-  const bool has_dynamic_operand_;
   mutable std::mutex mutex_;
-  // Declared in the order of need: destroyed executions first, memory last.
+  // Declared in the order of need: destroyed executor first, memory last.
   std::shared_ptr<const nnapi::Api> api_;
   std::optional<Weights> weights_;
   std::optional<Owned<nnapi::Model>> model_;
   std::optional<Owned<nnapi::Compilation>> compilation_;
-  std::optional<Owned<nnapi::Burst>> burst_;
-  std::vector<BoundExecution> executions_;
-  size_t oldest_execution_ = 0;
-  std::vector<Binding> bindings_;
-  std::vector<uint32_t> shape_;  // of a dynamic input while it is set
+  std::optional<Executor> executor_;  // there once all is compiled
   std::vector<ChosenDevice> devices_;
   double compile_us_ = 0.0;
 };

@@ -184,6 +184,24 @@ int ANeuralNetworksExecution_setOutput(Execution* execution, int32_t index, cons
   execution->out[index] = data;
   return 0;
 }
+int ANeuralNetworksExecution_setInputFromMemory(Execution* execution, int32_t index, const Type* type,
+                                                const Memory* memory, size_t offset, size_t size) {
+  FAULT();
+  (void)type;
+  if (execution->done) return 6;
+  if (offset + size > memory->size) return 4;
+  execution->in[index] = memory->data + offset;
+  return 0;
+}
+int ANeuralNetworksExecution_setOutputFromMemory(Execution* execution, int32_t index, const Type* type,
+                                                 const Memory* memory, size_t offset, size_t size) {
+  FAULT();
+  (void)type;
+  if (execution->done) return 6;
+  if (offset + size > memory->size) return 4;
+  execution->out[index] = (void*)(memory->data + offset);
+  return 0;
+}
 
 static bool add_all(const Model* model, float** values, bool* is_temporary) {
   for (uint32_t i = 0; i < model->operation_count; ++i) {

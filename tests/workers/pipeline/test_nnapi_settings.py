@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.contracts.nnapi_settings import Compute, NnapiSettings, Preference, Priority
+from service.contracts.nnapi_settings import Buffers, Compute, NnapiSettings, Preference, Priority
 
 SET = """
 import ctypes, sys, tvm_ffi
@@ -22,6 +22,7 @@ EACH = [
     *({"preference": value} for value in Preference),
     *({"priority": value} for value in Priority),
     *({"compute": value} for value in Compute),
+    *({"buffers": value} for value in Buffers),
     {"compile_timeout_ms": 0, "execute_timeout_ms": 24 * 3600 * 1000},
 ]
 

@@ -922,6 +922,12 @@ export interface components {
             subgraph_count: number;
         };
         /**
+         * Buffers
+         * @description Where inputs and outputs lie while NNAPI computes.
+         * @enum {string}
+         */
+        Buffers: "pointer" | "memory";
+        /**
          * BuiltArtifact
          * @description One finished target. Its parts have been uploaded before.
          */
@@ -1756,6 +1762,7 @@ export interface components {
          * @description Settings a package carries; None leaves one to the player. The runner's options go before.
          */
         NnapiSettings: {
+            buffers?: components["schemas"]["Buffers"] | null;
             /**
              * Compile Timeout Ms
              * @description 0: none
