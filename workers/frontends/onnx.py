@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 import tvm
-from onnx import helper, version_converter
+from onnx import helper
 from tvm import relax
 from tvm.relax.frontend.onnx import onnx_frontend
 
@@ -20,6 +20,7 @@ from workers.frontends import onnx_converters
 from workers.frontends.imported import ImportedModel
 from workers.frontends.onnx_constants import spell_out_constants
 from workers.frontends.onnx_files import onnx_path
+from workers.frontends.onnx_lifting import lift, name_nodes
 from workers.frontends.onnx_operands import Scope
 from workers.frontends.onnx_refusals import refuse_what_cannot_be_compiled, unknown_operation
 from workers.frontends.onnx_shapes import fix_shapes
@@ -27,8 +28,6 @@ from workers.graph.graph import Graph, OriginalNode
 
 OLDEST_DIRECT_OPSET = 11
 """Below it attributes became inputs (Clip, Pad, Slice, Upsample): the model is lifted first."""
-
-LIFTED_OPSET = 17
 
 
 class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
@@ -96,8 +95,8 @@ def import_onnx(
         raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
     fix_shapes(model.graph, input_shapes or {})
     signature = _signature(model.graph)
-    model = _lift(model)
-    _name_nodes(model.graph)
+    model = lift(model, OLDEST_DIRECT_OPSET)
+    name_nodes(model.graph)
     refuse_what_cannot_be_compiled(model.graph)
     spell_out_constants(model.graph)
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
@@ -109,47 +108,21 @@ def import_onnx(
             warnings.simplefilter("ignore")
             module = importer.from_onnx(model.graph, opset)
     except tvm.error.OpNotImplemented as error:
-        raise unknown_operation(model.graph, _first_line(error)) from error
+        raise unknown_operation(model.graph, _last_line(error)) from error
     except Exception as error:
         node = _node_at(model.graph, len(importer.ends))
         raise NnfarmError(
             "compile.unsupported_model",
-            f"The importer cannot take node {node.name!r} ({node.op_type}): {_first_line(error)}",
+            f"The importer cannot take node {node.name!r} ({node.op_type}): {_last_line(error)}",
             node=node.name,
             op_type=node.op_type,
         ) from error
     return ImportedModel(_graph(module, model.graph, importer.ends), signature)
 
 
-def _lift(model: onnx.ModelProto) -> onnx.ModelProto:
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset >= OLDEST_DIRECT_OPSET:
-        return model
-    try:
-        return version_converter.convert_version(model, LIFTED_OPSET)
-    except Exception as error:
-        raise NnfarmError(
-            "model.unsupported_opset",
-            f"Opset {opset} could not be converted to {LIFTED_OPSET}: {_first_line(error)}",
-            opset=opset,
-        ) from error
-
-
-def _name_nodes(graph: onnx.GraphProto) -> None:
-    for index, node in enumerate(graph.node):
-        if not node.name:
-            # Optional outputs that are left out have the name "".
-            node.name = next(filter(None, node.output), f"{node.op_type}_{index}")
-
-
 def _node_at(graph: onnx.GraphProto, index: int) -> onnx.NodeProto:
     node: onnx.NodeProto = graph.node[min(index, len(graph.node) - 1)]
     return node
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
 
 
 def _graph(module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | None]) -> Graph:
@@ -178,6 +151,12 @@ def _signature(graph: onnx.GraphProto) -> ModelSignature:
     initializers = {init.name for init in graph.initializer}
     inputs = tuple(_tensor_spec(v) for v in graph.input if v.name not in initializers)
     return ModelSignature(inputs=inputs, outputs=tuple(_tensor_spec(v) for v in graph.output))
+
+
+def _last_line(error: BaseException) -> str:
+    """What TVM says at the end of its traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else type(error).__name__
 
 
 def _tensor_spec(value: onnx.ValueInfoProto) -> TensorSpec:

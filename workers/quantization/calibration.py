@@ -19,7 +19,8 @@ from onnxruntime.quantization import CalibrationMethod as Method
 
 from service.contracts.errors import NnfarmError
 from service.contracts.quantization import CalibrationMethod, QuantizeOptions
-from workers.quantization.float_model import FloatModel, first_line
+from workers.frontends.onnx_lifting import first_line
+from workers.quantization.float_model import FloatModel
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Array]

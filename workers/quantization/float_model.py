@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx import version_converter
 from onnxruntime.quantization import quant_pre_process
 
 from service.contracts.errors import NnfarmError
 from workers.frontends.onnx_files import onnx_path
+from workers.frontends.onnx_lifting import first_line, lift, name_nodes
 
 PER_CHANNEL_OPSET = 13
 """From here on QuantizeLinear has an axis."""
 
-_LIFTED_OPSET = 17
-_ONNX_DOMAINS = ("", "ai.onnx")
 _NOT_FLOAT = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
 _NOT_FLOAT_BEGINNINGS = ("QLinear", "QGemm", "QAttention", "ConvInteger", "MatMulInteger")
 
@@ -49,8 +47,8 @@ def prepare(path: Path, exclude_nodes: Iterable[str], folder: Path) -> FloatMode
     except Exception as error:
         raise NnfarmError("model.unreadable", f"The ONNX file cannot be read: {error}") from error
     _require_float(model.graph)
-    model = _lift(model)
-    _name_nodes(model.graph)
+    model = lift(model, PER_CHANNEL_OPSET)
+    name_nodes(model.graph)
     _require_names(model.graph, exclude_nodes)
     named, prepared = folder / "named.onnx", folder / "prepared.onnx"
     onnx.save(model, named)
@@ -66,12 +64,6 @@ def prepare(path: Path, exclude_nodes: Iterable[str], folder: Path) -> FloatMode
     return FloatModel(prepared, ready.graph)
 
 
-def first_line(error: BaseException) -> str:
-    """What an error of a library says, in one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__
-
-
 def _require_float(graph: onnx.GraphProto) -> None:
     for node in graph.node:
         if node.op_type in _NOT_FLOAT or node.op_type.startswith(_NOT_FLOAT_BEGINNINGS):
@@ -82,27 +74,6 @@ def _require_float(graph: onnx.GraphProto) -> None:
                 node=node.name,
                 op_type=node.op_type,
             )
-
-
-def _lift(model: onnx.ModelProto) -> onnx.ModelProto:
-    opset = next((o.version for o in model.opset_import if o.domain in _ONNX_DOMAINS), 0)
-    if opset >= PER_CHANNEL_OPSET:
-        return model
-    try:
-        return version_converter.convert_version(model, _LIFTED_OPSET)
-    except Exception as error:
-        raise NnfarmError(
-            "model.unsupported_opset",
-            f"Opset {opset} could not be converted to {_LIFTED_OPSET}: {first_line(error)}",
-            opset=opset,
-        ) from error
-
-
-def _name_nodes(graph: onnx.GraphProto) -> None:
-    # The names reports show for nodes that have none; see workers.frontends.onnx.
-    for index, node in enumerate(graph.node):
-        if not node.name:
-            node.name = next(filter(None, node.output), f"{node.op_type}_{index}")
 
 
 def _require_names(graph: onnx.GraphProto, wanted: Iterable[str]) -> None:

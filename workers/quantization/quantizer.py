@@ -18,8 +18,9 @@ from onnxruntime.quantization import (
 
 from service.contracts.errors import NnfarmError
 from service.contracts.quantization import IntegerType, QuantizeOptions
+from workers.frontends.onnx_lifting import first_line
 from workers.quantization.calibration import METHODS
-from workers.quantization.float_model import FloatModel, first_line
+from workers.quantization.float_model import FloatModel
 
 _TYPES: Mapping[IntegerType, QuantType] = {
     IntegerType.INT8: QuantType.QInt8,
