@@ -193,7 +193,7 @@ bench-coverage: setup-dev ## What is offloaded of many networks, beside TVM and 
 bench: ## Benchmarks of this machine (not part of the tests)
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 native
-	@for name in compile_time service_overhead cpu_speed; do \
+	@for name in compile_time service_overhead cpu_speed player_overhead; do \
 	    echo "bench: $$name"; $(PY) -m "benchmarks.$$name" | tee "build/bench-$$name.json"; done
 
 .PHONY: lock
