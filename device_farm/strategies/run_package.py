@@ -26,6 +26,8 @@ from service.contracts.artifacts import Manifest
 from service.contracts.errors import NnfarmError
 from service.contracts.runs import DeviceCondition, MeasureOptions
 
+CRASH_RECORD = "crashes.jsonl"
+
 _CODE_BY_EXIT = {3: "run.bad_package", 7: "run.storage_full"}
 _SIGNALLED = 128
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -98,7 +100,7 @@ def _run(device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool])
     manifest.write_text(job.manifest.model_dump_json())
     folder = store.make_run_folder(job.run_id, job.parts, manifest)
     try:
-        command = _command(bundle, folder, store.path("parts", job.inputs.sha256), job.measure)
+        command = _command(store, bundle, folder, job)
         before = read_condition(device)
         events, result = _start_runner(device, command, job.measure.timeout_s, cancelled)
         after = read_condition(device)
@@ -119,11 +121,14 @@ def _check_names(job: PackageRun) -> None:
             raise NnfarmError("run.bad_package", f"{name!r} is no plain file name")
 
 
-def _command(bundle: str, folder: str, inputs: str, measure: MeasureOptions) -> str:
+def _command(store: DeviceStore, bundle: str, folder: str, job: PackageRun) -> str:
+    measure = job.measure
     arguments = [
         f"{bundle}/{RUNNER}",
         f"--package={folder}",
-        f"--inputs={inputs}",
+        f"--inputs={store.path('parts', job.inputs.sha256)}",
+        # Kept on the phone: what crashed or hung a driver is not tried again there.
+        f"--crash-record={store.path(CRASH_RECORD)}",
         f"--outputs={folder}/outputs.safetensors",
         f"--warmup={measure.warmup_count}",
         f"--iterations={measure.min_iterations}",

@@ -54,6 +54,17 @@ class FallbackEvent(Fallback):
     event: Literal["fallback"]
 
 
+class CrashEvent(BaseModel):
+    """A driver crashed or hung in the trial, now or in an earlier run."""
+
+    event: Literal["crash"]
+    devices: tuple[str, ...]
+    subgraphs: tuple[str, ...]
+    code: str
+    detail: str
+    new: bool
+
+
 class FirstRunEvent(BaseModel):
     """The first inference is over."""
 
@@ -104,6 +115,7 @@ AnyEvent = Annotated[
     | LoadedEvent
     | SubgraphEvent
     | FallbackEvent
+    | CrashEvent
     | FirstRunEvent
     | LatencyEvent
     | OutputsEvent
@@ -134,6 +146,7 @@ class RunnerEvents:
         self.loaded: LoadedEvent | None = None
         self.subgraphs: list[SubgraphEvent] = []
         self.fallbacks: list[Fallback] = []
+        self.crash: CrashEvent | None = None
         self.first_run: FirstRunEvent | None = None
         self.latency: LatencyEvent | None = None
         self.outputs: OutputsEvent | None = None

@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
         --inputs) inputs=$2 ;;
         --outputs) outputs=$2 ;;
         --iterations) iterations=$2 ;;
-        --warmup|--min-duration-ms|--max-iterations) ;;
+        --crash-record|--warmup|--min-duration-ms|--max-iterations) ;;
         *) echo "usage: $1" >&2; exit 2 ;;
     esac
     shift 2

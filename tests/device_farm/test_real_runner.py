@@ -24,6 +24,7 @@ from device_farm.simulator import build as simulator_build
 from device_farm.strategies.describe import describe
 from device_farm.strategies.measurement import measurement_of
 from device_farm.strategies.run_package import PackageRun, run_package
+from device_farm.virtual_phone.profile import PROFILES_DIR
 from service.contracts.artifacts import Manifest, Part, PartRole
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import EvaluationSet
@@ -208,6 +209,26 @@ def test_a_phone_without_nnapi_runs_the_twin(
     assert [fallback.code for fallback in measurement.fallbacks] == ["nnapi.missing"]
     assert measurement.accelerators == ()
     assert measurement.accuracy.max_abs_error == 0.0
+
+
+def test_a_driver_that_crashed_is_not_tried_again_on_that_phone(
+    make_phone: MakePhone, libraries: dict[str, bytes], tmp_path: Path
+) -> None:
+    text = (PROFILES_DIR / "virtual-level3-x86_64.toml").read_text()
+    profile = tmp_path / "crashing.toml"
+    profile.write_text(text.replace("[latency]", "[device.quirks]\ncrash_at_run = 1\n\n[latency]"))
+    phone, package = make_phone(str(profile)), make_package(libraries)
+    details = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        measurement = measured(phone, package, tmp_path / name)
+        assert measurement.engine == "cpu"
+        assert measurement.accuracy.max_abs_error == 0.0
+        (fallback,) = measurement.fallbacks
+        assert fallback.code == "nnapi.driver_crashed"
+        details.append(fallback.detail)
+    assert not details[0].startswith("on record")
+    assert details[1].startswith("on record, not tried again: ")
 
 
 def test_a_damaged_package_is_a_bad_package(
