@@ -10,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent / "fakes"))
 
 from fake_service import FakeService, serve
 
+from tests.workers.properties.phone import Phone
+
 
 @pytest.fixture(scope="session")
 def native_dir() -> Path:
@@ -25,6 +27,16 @@ def native_dir() -> Path:
 @pytest.fixture(scope="session")
 def stub_dir(native_dir: Path) -> Path:
     return native_dir / "toolchain"
+
+
+@pytest.fixture(scope="session")
+def phone(
+    tmp_path_factory: pytest.TempPathFactory, player_library: Path, simulator_dir: Path
+) -> Iterator[Phone]:
+    """A phone with a device of every level, and the compiler, in a process of their own."""
+    phone = Phone(tmp_path_factory.mktemp("phone"), player_library, simulator_dir)
+    yield phone
+    phone.close()
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
@@ -14,13 +11,6 @@ from tests.workers.onnx_models import make_model, weights
 from tests.workers.properties.phone import Phone
 
 LEVEL = 4
-
-
-@pytest.fixture
-def phone(tmp_path: Path, player_library: Path, simulator_dir: Path) -> Iterator[Phone]:
-    phone = Phone(tmp_path, player_library, simulator_dir)
-    yield phone
-    phone.close()
 
 
 def _model(nodes: list[onnx.NodeProto], **constants: np.ndarray) -> onnx.ModelProto:
