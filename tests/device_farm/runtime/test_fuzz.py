@@ -9,7 +9,8 @@ import pytest
 from device_farm.runtime.fuzz import run
 from device_farm.runtime.fuzz.seeds import write_seeds
 
-pytestmark = pytest.mark.clang
+# The first run compiles the readers with all their instrumentation.
+pytestmark = [pytest.mark.clang, pytest.mark.timeout(1200)]
 
 SECONDS = 3
 SEED = 20_240_511
