@@ -1,9 +1,8 @@
-"""ONNX Resize by scales that leave a rest, and to one row or column between corners.
+"""ONNX Resize by scales that leave a rest.
 
 TVM resizes to sizes, and maps coordinates by their quotient; ONNX maps by the scale that was given.
-Where a size times its scale is no integer the two differ, and a single element between corners
-makes TVM divide by zero. There the result is composed from what the specification says: rows and
-columns picked (nearest), or two of each mixed (linear).
+Where a size times its scale is no integer the two differ. There the result is composed from what
+the specification says: rows and columns picked (nearest), or two of each mixed (linear).
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def _resize(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr |
     factors, sizes = wanted
     lengths = list(zip(shape, factors, sizes, strict=True))
     leaves_rest = any(n * factor != size for n, factor, size in lengths)
-    is_to_one = any(size == 1 and n > 1 for n, _, size in lengths)
-    if not (is_to_one if frame == _CORNERS else leaves_rest):
+    if frame == _CORNERS or not leaves_rest:
         return None
     mode = text(attrs, "mode", "nearest")
     if mode not in ("nearest", "linear") or frame == "tf_crop_and_resize" or attrs.get("antialias"):
@@ -80,8 +78,6 @@ def _positions(frame: str, length: int, size: int, factor: float) -> Positions:
     Source: ONNX operators, Resize, coordinate_transformation_mode.
     """
     result = np.arange(size, dtype=np.float64)
-    if frame == _CORNERS:
-        return result * ((length - 1) / max(size - 1, 1))
     if frame == "asymmetric":
         return result / factor
     if frame == "pytorch_half_pixel" and size <= 1:

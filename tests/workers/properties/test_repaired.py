@@ -31,12 +31,12 @@ def _reader_of_a_tuple() -> object:
     return _tanh_then(top, relu, shape=(3, 4), k=np.array([2], np.int64))
 
 
-def _resize(scale: float, size: int, frame: str, mode: str) -> object:
+def _resize(scale: float, size: int, frame: str, mode: str, width: int = 4) -> object:
     names = ["t", "", "s"]
     attributes = {"mode": mode, "coordinate_transformation_mode": frame}
     node = helper.make_node("Resize", names, ["y"], name="resize", **attributes)
     scales = np.array([1, 1, scale, 1], np.float32)
-    return _tanh_then(node, shape=(1, 1, size, 4), s=scales)
+    return _tanh_then(node, shape=(1, 1, size, width), s=scales)
 
 
 def _quantized_padding_value() -> object:
@@ -58,6 +58,9 @@ CASES = {
     "reader_of_a_result_of_several": _reader_of_a_tuple(),
     "resize_by_a_scale_that_leaves_a_rest": _resize(0.5, 7, "half_pixel", "nearest"),
     "resize_to_one_row_with_corners": _resize(0.5, 2, "align_corners", "linear"),
+    "resize_of_one_row_with_corners": _resize(1, 1, "align_corners", "linear"),
+    "resize_of_one_pixel_with_corners": _resize(1, 1, "align_corners", "nearest", width=1),
+    "resize_of_one_column_with_corners": _resize(2, 3, "align_corners", "linear", width=1),
     "quantized_padding_value": _quantized_padding_value(),
 }
 

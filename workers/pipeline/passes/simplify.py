@@ -22,6 +22,8 @@ def simplify(graph: Graph) -> Graph:
             return _plain_reshape(rewriter, call)
         if call.op.name == "relax.stack":
             return _joined_stack(rewriter, call)
+        if call.op.name == "relax.image.resize2d":
+            return _to_one_pixel(rewriter, call)
         if call.op.name == "relax.mean" and call.attrs.axis is None:
             return _explicit_mean(rewriter, call)
         return None
@@ -63,6 +65,33 @@ def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | No
             rewriter.new(call.args[0]), list(range(len(shape))), bool(call.attrs.keepdims)
         )
     )
+
+
+def _to_one_pixel(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """align_corners to one row or column, where TVM's formula divides by zero: it is the first.
+
+    The axis is cut to one pixel, resized to two equal ones, and cut again.
+    """
+    attrs, source, target = call.attrs, static_shape(call.args[0]), static_shape(call)
+    if attrs.coordinate_transformation_mode != "align_corners" or source is None or target is None:
+        return None
+    rows = attrs.layout.find("H")
+    single = [axis for axis in (rows, rows + 1) if target[axis] == 1]
+    if not single:
+        return None
+
+    def cut(value: relax.Expr) -> relax.Expr:
+        if all((static_shape(value) or ())[axis] == 1 for axis in single):
+            return value
+        zeros, ones = [0] * len(single), [1] * len(single)
+        return rewriter.emit(relax.op.strided_slice(value, single, zeros, ones, ones))
+
+    pixels = cut(rewriter.new(call.args[0]))
+    if static_shape(pixels) == target:
+        return pixels
+    size = relax.ShapeExpr([2 if axis in single else target[axis] for axis in (rows, rows + 1)])
+    resized = rewriter.emit(relax.Call(call.op, [pixels, size], attrs, call.ty_args))
+    return cut(resized)
 
 
 def _tuple_item(
