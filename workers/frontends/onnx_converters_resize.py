@@ -51,7 +51,7 @@ def _resize(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr |
     for axis, (length, factor, size) in enumerate(lengths):
         if length == size and factor == 1:
             continue
-        positions = _positions(frame, length, size, factor)
+        positions = _positions(frame, size, factor)
         if mode == "nearest":
             rounded = _NEAREST[text(attrs, "nearest_mode", "round_prefer_floor")](positions)
             data = _picked(scope, data, axis, rounded, length)
@@ -72,7 +72,7 @@ def _wanted(inputs: Inputs, shape: Sequence[int]) -> tuple[list[float], list[int
     return None
 
 
-def _positions(frame: str, length: int, size: int, factor: float) -> Positions:
+def _positions(frame: str, size: int, factor: float) -> Positions:
     """Where each result element lies in the source.
 
     Source: ONNX operators, Resize, coordinate_transformation_mode.
