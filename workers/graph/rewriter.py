@@ -49,6 +49,11 @@ class GraphRewriter:
             )
         return expr
 
+    @property
+    def current_origins(self) -> frozenset[int]:
+        """Original nodes of the binding a rule is being asked about."""
+        return self._current
+
     def emit(self, expr: relax.Expr, origins: frozenset[int] | None = None) -> relax.Expr:
         """Bind an expression of the new graph; constants and variables pass through."""
         if isinstance(expr, relax.Var | tvm.ir.GenericConst):

@@ -12,8 +12,10 @@ from tvm import relax
 
 from workers.backends.nnapi.composites import (
     activations,
+    convolutions,
     early,
     normalizations,
+    powers,
     products,
     selection,
     windows,
@@ -25,6 +27,7 @@ from workers.graph.quantization import DEQUANTIZE
 from workers.graph.rewriter import GraphRewriter, Lazy
 
 _COMPOSITES: Mapping[str, Composite] = {
+    **convolutions.COMPOSITES,
     **products.COMPOSITES,
     **selection.COMPOSITES,
     **windows.COMPOSITES,
@@ -34,8 +37,6 @@ _COMPOSITES: Mapping[str, Composite] = {
 _KEYSTONES: Mapping[str, str] = {
     "relax.round": "SELECT",
     "relax.cos": "SIN",
-    "relax.erf": "EXP",
-    "relax.nn.gelu": "EXP",
     "relax.logical_xor": "NOT_EQUAL",
     "relax.isnan": "NOT_EQUAL",
     "relax.triu": "SELECT",
@@ -59,12 +60,21 @@ def decompose(graph: Graph, feature_level: int, half: bool) -> Graph:
         **activations.REWRITES,
         **activations.with_sign(half),
         **normalizations.REWRITES,
-        **early.before(feature_level),
+        **powers.REWRITES,
     }
     too_early = {n for n, op in _KEYSTONES.items() if opset()[op].level > feature_level}
     known = {*rewrites, *_COMPOSITES, "relax.topk"} - too_early
-    if not any(binding.op_name in known for binding in graph.bindings):
-        return graph
+    if any(binding.op_name in known for binding in graph.bindings):
+        graph = _composed(graph, feature_level, half, rewrites, known)
+    earlier = early.before(feature_level)
+    if any(binding.op_name in earlier for binding in graph.bindings):
+        graph = _earlier(graph, feature_level, half, earlier)
+    return graph
+
+
+def _composed(
+    graph: Graph, feature_level: int, half: bool, rewrites: Mapping[str, Rewrite], known: set[str]
+) -> Graph:
     rewriter = GraphRewriter(graph)
     place = Place(graph, rewriter, feature_level, half)
 
@@ -83,12 +93,33 @@ def decompose(graph: Graph, feature_level: int, half: bool) -> Graph:
     return rewriter.run(rule)
 
 
+def _earlier(
+    graph: Graph, feature_level: int, half: bool, composites: Mapping[str, Composite]
+) -> Graph:
+    rewriter = GraphRewriter(graph)
+    place = Place(graph, rewriter, feature_level, half)
+
+    def rule(_: GraphRewriter, binding: Binding) -> relax.Expr | None:
+        call = binding.call
+        composite = composites.get(binding.op_name)
+        if call is None or composite is None or not _is_real(place, call):
+            return None
+        return composite(place, call)
+
+    return rewriter.run(rule)
+
+
 def _on_real_numbers(place: Place, call: relax.Call, rewrite: Rewrite) -> relax.Expr | None:
-    if dtype_of(call) != "float32" or static_shape(call) is None:
+    if not _is_real(place, call):
         return None
-    if any(_is_quantized(place, arg) for arg in call.args):
-        return None  # the unit of integers it stands in would come apart
     return rewrite(place.emit, call, [place.new(arg) for arg in call.args])
+
+
+def _is_real(place: Place, call: relax.Call) -> bool:
+    """Whether nothing quantized is read: the unit of integers it stands in would come apart."""
+    if dtype_of(call) != "float32" or static_shape(call) is None:
+        return False
+    return not any(_is_quantized(place, arg) for arg in call.args)
 
 
 def _is_quantized(place: Place, expr: relax.Expr) -> bool:

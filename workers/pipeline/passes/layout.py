@@ -89,7 +89,7 @@ class _LayoutPass:
         if binding.var in self._inner:
             return lambda: rewriter.emit(rewriter.new(binding.value))
         if name == "relax.permute_dims":
-            return self._permute(call)
+            return self._permute(call, binding)
         if name == "relax.reshape":
             return self._reshape(call)
         if name in _REDUCE:
@@ -322,18 +322,27 @@ class _LayoutPass:
         self._last[binding.var] = value
         return lambda: self._to_first(value)
 
-    def _permute(self, call: relax.Call) -> relax.Expr | None:
-        source = call.args[0]
-        if not self._has_last(source):
-            return None
-        order = call.attrs.axes
+    def _permute(self, call: relax.Call, binding: Binding) -> relax.Expr | Lazy | None:
+        source, order = call.args[0], call.attrs.axes
         rank = len(static_shape(source) or ())
-        axes = range(rank)[::-1] if order is None else [int(a) for a in order]
+        axes = range(rank)[::-1] if order is None else [int(a) % rank for a in order]
+        if not self._has_last(source):
+            return self._from_last(binding, source) if tuple(axes) == TO_FIRST else None
         composed = [TO_FIRST[a] for a in axes]
         value = self._last[source]
         if composed == list(range(rank)):
             return value
         return self._rewriter.emit(relax.op.permute_dims(value, composed))
+
+    def _from_last(self, binding: Binding, source: relax.Expr) -> Lazy | None:
+        """The model's own change from NHWC: what it reads is the result in NHWC already."""
+        value = self._rewriter.new(source)
+        if not isinstance(value, relax.Var) or value in self._dequantized:
+            return None  # a quantized transpose stays with the quantize call behind it
+        self._last[binding.var] = value
+        origins = self._graph.origin_of(binding.var)
+        moved = relax.op.permute_dims(value, list(TO_FIRST))
+        return lambda: self._rewriter.emit(moved, origins)
 
     def _move(self, var: relax.Var) -> Lazy:
         movement = self._movements[var]

@@ -111,7 +111,8 @@ class _Product:
             weight = relax.const(np.ascontiguousarray(array.transpose()))
         else:
             weight = self._place.emit(relax.op.permute_dims(turned, [1, 0]))
-        return self._place.emit(relax.op.matmul(rows, weight))
+        # With a transpose in front that is left out.
+        return self._place.emit(relax.op.matmul(rows, weight), self._right)
 
     def _one_matrix(self) -> relax.Expr:
         """All rows of the left stack times one matrix."""

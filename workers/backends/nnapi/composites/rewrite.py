@@ -41,9 +41,17 @@ class Place:
     half: bool
     memo: dict[relax.Var, relax.Expr] = field(default_factory=dict)
 
-    def emit(self, expr: relax.Expr) -> relax.Expr:
-        """Bind an expression of the new graph."""
-        return self.rewriter.emit(expr)
+    def emit(self, expr: relax.Expr, *absorbed: relax.Expr) -> relax.Expr:
+        """Bind an expression of the new graph.
+
+        Args:
+            expr: of the new graph.
+            absorbed: old variables whose operations it does besides its own.
+        """
+        if not absorbed:
+            return self.rewriter.emit(expr)
+        origins = (self.graph.origin_of(v) for v in absorbed if isinstance(v, relax.Var))
+        return self.rewriter.emit(expr, self.rewriter.current_origins.union(*origins))
 
     def new(self, expr: relax.Expr) -> relax.Expr:
         """The new graph's expression for one of the old graph."""

@@ -1,4 +1,4 @@
-"""Borders and windows NNAPI does not have: padding by repetition, dilation, groups."""
+"""Borders NNAPI does not have: padding by repetition, averages that count it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from tvm import relax
 
 from workers.backends.nnapi.composites.rewrite import Composite, Place
 from workers.backends.nnapi.opset import opset
-from workers.graph.graph import constant_value, static_shape
-
-MAX_GROUPS = 16
-"""Most groups a transposed convolution is taken apart into."""
-
-MOST_ZEROS = 4
-"""A kernel may be made this many times larger by the zeros that stand for its dilation."""
+from workers.graph.graph import static_shape
 
 _Positions = NDArray[np.int64]
 
@@ -83,82 +77,7 @@ def _average_with_padding(place: Place, call: relax.Call) -> relax.Expr | None:
     )
 
 
-def _spread_kernel(kernel: NDArray[np.generic], dilation: tuple[int, int], at: int) -> relax.Expr:
-    """A kernel with zeros between its elements; `at`: its axis of rows, before that of columns."""
-    shape = list(kernel.shape)
-    for axis, step in zip((at, at + 1), dilation, strict=True):
-        shape[axis] = (shape[axis] - 1) * step + 1
-    spread = np.zeros(shape, kernel.dtype)
-    every = (slice(None),) * at + tuple(slice(None, None, step) for step in dilation)
-    spread[every] = kernel
-    return relax.const(spread)
-
-
-def _dilation(call: relax.Call) -> tuple[int, int]:
-    height, width = (int(d) for d in call.attrs.dilation)
-    return height, width
-
-
-def _dilated(place: Place, call: relax.Call) -> relax.Expr | None:
-    """A dilated convolution where the level has none: with zeros in its kernel."""
-    kernel, attrs, dilation = constant_value(call.args[1]), call.attrs, _dilation(call)
-    if dilation == (1, 1) or kernel is None or attrs.kernel_layout != "HWIO":
-        return None
-    is_grouped = int(attrs.groups) > 1 and kernel.shape[2] > 1
-    if place.level >= opset()["GROUPED_CONV_2D"].level and not is_grouped:
-        return None
-    spread = _spread_kernel(kernel, dilation, 0)
-    if np.prod(static_shape(spread) or ()) > MOST_ZEROS * kernel.size:
-        return None
-    return place.emit(
-        relax.op.nn.conv2d(
-            place.new(call.args[0]),
-            spread,
-            strides=[int(s) for s in attrs.strides],
-            padding=[int(p) for p in attrs.padding],
-            groups=int(attrs.groups),
-            data_layout=attrs.data_layout,
-            kernel_layout=attrs.kernel_layout,
-            out_layout=attrs.out_layout,
-        )
-    )
-
-
-def _transposed(place: Place, call: relax.Call) -> relax.Expr | None:
-    """A transposed convolution with groups, one a group, and with dilation, by zeros."""
-    kernel, attrs, groups = constant_value(call.args[1]), call.attrs, int(call.attrs.groups)
-    dilation, shape = _dilation(call), static_shape(call.args[0])
-    if kernel is None or attrs.kernel_layout != "IOHW" or attrs.data_layout != "NCHW":
-        return None
-    if (groups == 1 and dilation == (1, 1)) or groups > MAX_GROUPS or shape is None:
-        return None
-    data, width = place.new(call.args[0]), shape[1] // groups
-    results = []
-    for group in range(groups):
-        part = data
-        if groups > 1:
-            ends = [group * width, (group + 1) * width]
-            part = place.emit(relax.op.strided_slice(data, [1], ends[:1], ends[1:]))
-        own = kernel[group * width : (group + 1) * width]
-        results.append(
-            place.emit(
-                relax.op.nn.conv2d_transpose(
-                    part,
-                    _spread_kernel(own, dilation, 2),
-                    strides=[int(s) for s in attrs.strides],
-                    padding=[int(p) for p in attrs.padding],
-                    output_padding=[int(p) for p in attrs.output_padding],
-                    data_layout="NCHW",
-                    kernel_layout="IOHW",
-                )
-            )
-        )
-    return results[0] if groups == 1 else place.emit(relax.op.concat(results, 1))
-
-
 COMPOSITES: Mapping[str, Composite] = {
     "relax.nn.pad": _pad,
     "relax.nn.avg_pool2d": _average_with_padding,
-    "relax.nn.conv2d": _dilated,
-    "relax.nn.conv2d_transpose": _transposed,
 }
