@@ -54,6 +54,10 @@ class GraphRewriter:
         """Original nodes of the binding a rule is being asked about."""
         return self._current
 
+    def origins_of(self, expr: relax.Expr) -> frozenset[int]:
+        """Original nodes of an expression of the new graph, as far as it has come."""
+        return self._origins.get(expr, frozenset()) if isinstance(expr, relax.Var) else frozenset()
+
     def emit(self, expr: relax.Expr, origins: frozenset[int] | None = None) -> relax.Expr:
         """Bind an expression of the new graph; constants and variables pass through."""
         if isinstance(expr, relax.Var | tvm.ir.GenericConst):

@@ -106,7 +106,8 @@ def _earlier(
             return None
         return composite(place, call)
 
-    return rewriter.run(rule)
+    # Once more: of shapes on the way, which later reshapes passed over, nothing may be left.
+    return GraphRewriter(rewriter.run(rule)).run(lambda *_: None)
 
 
 def _on_real_numbers(place: Place, call: relax.Call, rewrite: Rewrite) -> relax.Expr | None:

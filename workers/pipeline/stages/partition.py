@@ -12,6 +12,7 @@ from service.contracts.artifacts import ExplanationReport
 from service.contracts.jobs import CompileOptions
 from workers.backends.base import Backend, Claims, Region
 from workers.graph.graph import Binding, Graph, free_vars
+from workers.graph.origins import with_origins_of
 from workers.pipeline.cost import Cost, cost_of
 from workers.pipeline.explain import explain, nodes_of
 from workers.pipeline.regions import merge_units, region_symbol
@@ -46,7 +47,7 @@ def partition(
         NnfarmError: `compile.bad_option`, a node the model does not have.
     """
     refused = refused_by_options(graph, options)
-    prepared = backend.prepare(graph, feature_level)
+    prepared = with_origins_of(graph, backend.prepare(graph, feature_level))
     if prepared is not graph:
         refused = refused_by_options(prepared, options)
     claims = backend.claim(prepared, feature_level, refused)

@@ -133,7 +133,7 @@ PRODUCTS: dict[str, tuple[int, Builder]] = {
     "matmul_vector": (1, lambda: _matmul([3, 16], [16])),
     "vector_matmul": (2, lambda: _matmul([16], [16, 4])),
     "matmul_constant_stack": (
-        2,
+        1,
         lambda: single("MatMul", {"x": [2, 3, 8]}, {"w": weights(2, 8, 4)}),
     ),
     "constant_matmul": (2, lambda: _weight_first((3, 8), [8, 4])),
@@ -161,7 +161,7 @@ SELECTED: dict[str, tuple[int, Builder]] = {
     "hard_swish": (1, lambda: single("HardSwish", {"x": [2, 40]})),
     "sum": (1, lambda: single("ReduceSum", IMAGE, {"a": _i64(2, 3)})),
     "without_axes": (1, _centred),
-    "sum_of_squares": (2, lambda: single("ReduceSumSquare", {"x": [2, 3, 4]}, axes=[1])),
+    "sum_of_squares": (1, lambda: single("ReduceSumSquare", {"x": [2, 3, 4]}, axes=[1])),
 }
 
 
@@ -268,9 +268,9 @@ COMPOSED: dict[str, tuple[int, Builder]] = {
             output_padding=[1, 1],
         ),
     ),
-    "conv_1d": (2, lambda: _sequence("Conv", {"w": weights(6, 4, 3), "b": weights(6)})),
-    "max_pool_1d": (2, lambda: _sequence("MaxPool", {}, kernel_shape=[3], strides=[2])),
-    "detection_head": (2, _head),
+    "conv_1d": (1, lambda: _sequence("Conv", {"w": weights(6, 4, 3), "b": weights(6)})),
+    "max_pool_1d": (1, lambda: _sequence("MaxPool", {}, kernel_shape=[3], strides=[2])),
+    "detection_head": (1, _head),
     "argmax": (
         3,
         lambda: single(

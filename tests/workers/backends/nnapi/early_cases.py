@@ -90,7 +90,7 @@ _APART = {"dilations": [5, 4], "pads": [5, 3, 4, 4]}
 
 EARLY: dict[str, tuple[int, Builder]] = {
     "mean": (1, lambda: single("ReduceMean", {"x": [2, 3, 20]}, axes=[2])),
-    "mean_of_rows": (2, lambda: single("ReduceMean", {"x": [2, 3, 20]}, axes=[1])),
+    "mean_of_rows": (1, lambda: single("ReduceMean", {"x": [2, 3, 20]}, axes=[1])),
     "hard_sigmoid": (1, lambda: single("HardSigmoid", {"x": [2, 50]}, alpha=0.3)),
     "clip_below": (1, lambda: single("Max", {"x": [2, 50]}, {"c": np.float32(-0.4)})),
     "clip_above": (1, lambda: single("Min", {"x": [2, 50]}, {"c": np.float32(0.7)})),
@@ -100,12 +100,15 @@ EARLY: dict[str, tuple[int, Builder]] = {
     "standardized": (1, _standardized),
     "exp_of_anything": (3, lambda: single("Exp", {"x": [2, 7]})),
     "slice_of_channels": (1, _slice_of_channels),
-    "gather_of_neighbours": (2, lambda: _gathered(_i64(-3, -2))),
-    "gather_of_one": (2, lambda: _gathered(np.array(4, np.int64))),
+    "gather_of_neighbours": (1, lambda: _gathered(_i64(-3, -2))),
+    "gather_of_one": (1, lambda: _gathered(np.array(4, np.int64))),
     "nearest": (1, lambda: _twice_as_large("asymmetric", "floor", 2)),
     "nearest_half_pixel": (1, lambda: _twice_as_large("half_pixel", "round_prefer_floor", 3)),
     "conv_grouped": (1, lambda: single("Conv", ONE_PIXEL, {"w": weights(4, 3, 1, 1)}, group=2)),
-    "conv_far_apart": (2, lambda: _conv(6, 4, 3, 3, **_APART)),
+    "conv_far_apart": (
+        1,
+        lambda: single("Conv", ONE_CHANNEL, {"w": weights(1, 1, 3, 3)}, **_APART),
+    ),
     "conv_depthwise_far_apart": (2, lambda: _conv(4, 1, 3, 2, group=4, **_APART)),
 }
 """What levels 1 and 2 have only in other words."""

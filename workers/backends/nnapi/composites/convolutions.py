@@ -31,8 +31,9 @@ def _convolution(place: Place, call: relax.Call) -> relax.Expr | None:
     is_grouped = groups > 1 and kernel.shape[2] > 1
     has_groups = place.level >= opset()["GROUPED_CONV_2D"].level
     if dilation != (1, 1) and (is_grouped or not has_groups):
-        wide = _with_zeros(place, call, kernel)
-        return _in_batches(place, call, kernel) if wide is None else wide
+        ways = (_with_zeros, _in_batches, _by_taps)
+        found = (way(place, call, kernel) for way in ways)
+        return next((wide for wide in found if wide is not None), None)
     if is_grouped and not has_groups:
         return _by_groups(place, call, kernel)
     return None
@@ -104,6 +105,51 @@ def _in_batches(place: Place, call: relax.Call, kernel: NDArray[np.generic]) -> 
     whole = (images, height * rows, width * columns, channels)
     data = _moved(place, data, pieces, (2, 3, 0, 4, 1, 5), whole)
     return place.emit(relax.op.strided_slice(data, [1, 2], [0, 0], target[1:3], [1, 1]))
+
+
+def _by_taps(place: Place, call: relax.Call, kernel: NDArray[np.generic]) -> relax.Expr | None:
+    """The image moved to under each weight, all of them as channels of one 1x1 convolution."""
+    target, dilation = static_shape(call), _dilation(call)
+    is_plain = {int(s) for s in call.attrs.strides} == {1} and int(call.attrs.groups) == 1
+    if not is_plain or target is None:
+        return None
+    top, left, _, _ = (int(p) for p in call.attrs.padding)
+    data, images, weights = place.new(call.args[0]), [], []
+    for row in range(kernel.shape[0]):
+        by_row = _shifted(place, data, 1, row * dilation[0] - top, target[1])
+        for column in range(kernel.shape[1]):
+            if by_row is not None:
+                moved = _shifted(place, by_row, 2, column * dilation[1] - left, target[2])
+                if moved is not None:
+                    images.append(moved)
+                    weights.append(kernel[row, column])
+    if not images:
+        return None
+    joined = relax.const(np.concatenate(weights)[None, None])
+    return _plain(place, call, place.emit(relax.op.concat(images, 3)), joined, padding=[0] * 4)
+
+
+def _shifted(
+    place: Place, data: relax.Expr, axis: int, offset: int, length: int
+) -> relax.Expr | None:
+    """Rows (axis 1) or columns (2) from an offset on, zeros outside; None where all are outside.
+
+    Each channel's convolution with a single one: level 1 has neither slices nor PAD.
+    """
+    shape = static_shape(data) or ()
+    if offset == 0 and shape[axis] == length:
+        return data
+    if not -length < offset < shape[axis]:
+        return None
+    before, first = max(0, -offset), max(0, offset)
+    behind = max(0, length + first - shape[axis] - before)
+    sides = [1, 1]
+    sides[axis - 1] = shape[axis] + before + behind - length + 1
+    one = np.zeros((*sides, 1, shape[3]), np.float32)
+    one[(first, 0) if axis == 1 else (0, first)] = 1
+    padding = [before, 0, behind, 0] if axis == 1 else [0, before, 0, behind]
+    settings = {"groups": shape[3], "data_layout": "NHWC", "kernel_layout": "HWIO"}
+    return place.emit(relax.op.nn.conv2d(data, relax.const(one), padding=padding, **settings))
 
 
 def _moved(

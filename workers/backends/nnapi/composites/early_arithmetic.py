@@ -56,7 +56,11 @@ def _divide(place: Place, call: relax.Call) -> relax.Expr | None:
     return place.emit(relax.op.multiply(place.new(call.args[0]), inverse))
 
 
-def _to_the(place: Place, value: relax.Expr, exponent: float) -> relax.Expr:
+_LEAST = 2e-38
+"""Next to any square that matters it is nothing; it makes the root of 0 be 0."""
+
+
+def _to_the(place: Place, value: relax.Expr, exponent: float, bias: float = 0) -> relax.Expr:
     """A power of positive numbers: x / (x^2)^beta, as LOCAL_RESPONSE_NORMALIZATION has it."""
     shape = static_shape(value) or ()
     last = shape[-1] if shape else 1
@@ -64,18 +68,21 @@ def _to_the(place: Place, value: relax.Expr, exponent: float) -> relax.Expr:
     square = place.emit(relax.op.multiply(flat, flat))
     one = relax.const(np.ones((1, 1, 1, 1), np.float32))
     summed = place.emit(relax.op.nn.conv2d(square, one, data_layout="NHWC", kernel_layout="HWIO"))
-    biased = place.emit(relax.op.add(summed, real(0)))
+    biased = place.emit(relax.op.add(summed, real(bias)))
     power = place.emit(relax.op.power(biased, real((1 - exponent) / 2)))
     return place.emit(relax.op.reshape(place.emit(relax.op.divide(flat, power)), shape))
 
 
-def _root(exponent: float) -> Composite:
-    def root(place: Place, call: relax.Call) -> relax.Expr | None:
-        if bounds_of(place.graph, call.args[0])[0] <= 0:
-            return None  # of zero it would not be what it is
-        return _to_the(place, place.new(call.args[0]), exponent)
+def _sqrt(place: Place, call: relax.Call) -> relax.Expr | None:
+    if bounds_of(place.graph, call.args[0])[0] < 0:
+        return None  # of a negative number it would not be NaN
+    return _to_the(place, place.new(call.args[0]), 0.5, bias=_LEAST)
 
-    return root
+
+def _rsqrt(place: Place, call: relax.Call) -> relax.Expr | None:
+    if bounds_of(place.graph, call.args[0])[0] <= 0:
+        return None  # of zero it would not be infinite
+    return _to_the(place, place.new(call.args[0]), -0.5)
 
 
 def _exp(place: Place, call: relax.Call) -> relax.Expr | None:
@@ -148,8 +155,8 @@ LATER: Mapping[str, tuple[int, Composite]] = {
     "relax.abs": (opset()["ABS"].level, _abs),
     "relax.subtract": (opset()["SUB"].level, _subtract),
     "relax.divide": (opset()["DIV"].level, _divide),
-    "relax.sqrt": (opset()["SQRT"].level, _root(0.5)),
-    "relax.rsqrt": (opset()["RSQRT"].level, _root(-0.5)),
+    "relax.sqrt": (opset()["SQRT"].level, _sqrt),
+    "relax.rsqrt": (opset()["RSQRT"].level, _rsqrt),
     "relax.exp": (opset()["EXP"].level, _exp),
     "relax.clip": (opset()["MINIMUM"].level, _clip),
     "relax.maximum": (opset()["MAXIMUM"].level, _cut_by_constant(is_above=False)),

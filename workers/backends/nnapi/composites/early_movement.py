@@ -1,73 +1,182 @@
-"""Sums and movements of levels 1 and 2: products with ones at the right places."""
+"""Movements of levels 1 and 2: products with ones at the right places.
+
+A tensor is seen as images [before, length, after, 1], and a convolution over its rows picks those
+that are wanted; level 1 has neither slices nor transposes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from tvm import relax
 
-from workers.backends.nnapi.composites.rewrite import Composite, Place, real
+from workers.backends.nnapi.axes import merged
+from workers.backends.nnapi.composites.rewrite import Composite, Place
 from workers.backends.nnapi.opset import opset
+from workers.backends.nnapi.rearrangements import arguments_of
 from workers.graph.graph import constant_value, static_shape
 
+MAX_KERNEL = 1024
+"""Longest column of weights, most of them zeros, that a movement is worth."""
 
-def _chosen_axes(call: relax.Call) -> tuple[tuple[int, ...], list[int]] | None:
-    shape, axes = static_shape(call.args[0]), call.attrs.axis
-    if not shape or (axes is not None and not len(axes)):
-        return None
-    every = range(len(shape)) if axes is None else (int(a) % len(shape) for a in axes)
-    return shape, sorted(every)
+MAX_PARTS = 16
+"""Most slices a transpose is put together from."""
 
 
-def _mean(place: Place, call: relax.Call) -> relax.Expr | None:
-    """Over the last axes, a product with a column of 1 / n; images have AVERAGE_POOL_2D."""
-    return _weighted_sum(place, call, is_mean=True)
-
-
-def _weighted_sum(place: Place, call: relax.Call, is_mean: bool) -> relax.Expr | None:
-    chosen, target = _chosen_axes(call), static_shape(call)
-    if chosen is None or target is None:
-        return None
-    shape, axes = chosen
-    if axes != list(range(len(shape) - len(axes), len(shape))):
-        return None
-    count = math.prod(shape[axis] for axis in axes)
-    rows = math.prod(shape) // max(count, 1)
-    column = np.full((count, 1), 1 / count if is_mean else 1, np.float32)
-    flat = place.emit(relax.op.reshape(place.new(call.args[0]), (rows, count)))
-    return place.emit(
-        relax.op.reshape(place.emit(relax.op.matmul(flat, relax.const(column))), target)
-    )
-
-
-def _sum(place: Place, call: relax.Call) -> relax.Expr | None:
-    """The mean times the count."""
-    if place.level < opset()["MEAN"].level:
-        return _weighted_sum(place, call, is_mean=False)
-    chosen = _chosen_axes(call)
-    if chosen is None:
-        return None
-    shape, axes = chosen
-    mean = place.emit(relax.op.mean(place.new(call.args[0]), axes, bool(call.attrs.keepdims)))
-    return place.emit(relax.op.multiply(mean, real(math.prod(shape[a] for a in axes))))
+def _reshape(place: Place, call: relax.Call) -> relax.Expr | None:
+    """Together with those in front, which may have more axes than NNAPI."""
+    target = static_shape(call)
+    return None if target is None else place.reshaped(place.new(call.args[0]), target)
 
 
 def _slice(place: Place, call: relax.Call) -> relax.Expr | None:
-    """Along the last axis, a product with columns that have a single one each."""
     shape, bounds = static_shape(call.args[0]), [_integers(arg) for arg in call.args[1:]]
-    if shape is None or None in bounds or bounds[0] != [len(shape) - 1]:
+    if shape is None or None in bounds:
         return None
-    _, begins, ends, *steps = (bound or [] for bound in bounds)
-    taken = range(shape[-1])[slice(begins[0], ends[0], steps[0][0] if steps else 1)]
+    axes, begins, ends, *steps = (bound or [] for bound in bounds)
+    value: relax.Expr | None = place.new(call.args[0])
+    for at, axis in enumerate(axis % len(shape) for axis in axes):
+        taken = range(shape[axis])[slice(begins[at], ends[at], steps[0][at] if steps else 1)]
+        value = None if value is None else _cut(place, value, axis, taken)
+    return value
+
+
+def _cut(place: Place, data: relax.Expr, axis: int, taken: range) -> relax.Expr | None:
+    """A slice along one axis, or what stands for it."""
+    shape = static_shape(data) or ()
+    if place.level >= opset()["STRIDED_SLICE"].level:
+        if taken.step < 0:
+            return None
+        bounds = [taken.start], [taken.stop], [taken.step]
+        return place.emit(relax.op.strided_slice(data, [axis], *bounds))
+    if axis == len(shape) - 1:
+        return _columns(place, data, taken)
+    if taken.step < 0 or not taken:
+        return None
+    result = (*shape[:axis], len(taken), *shape[axis + 1 :])
+    before, length, after = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    block = len(taken) if taken.step == 1 else 1
+    if block > 1 and length % block == taken.start % block == 0:  # one of equal parts
+        first = taken.start // block
+        length, after, taken = length // block, block * after, range(first, first + 1)
+    height = length - (len(taken) - 1) * taken.step
+    if height > MAX_KERNEL:
+        return None
+    kernel = np.zeros((height, 1, 1, 1), np.float32)
+    kernel[taken.start] = 1
+    image = place.reshaped(data, (before, length, after, 1))
+    return place.reshaped(_convolved(place, image, kernel, [taken.step, 1]), result)
+
+
+def _columns(place: Place, data: relax.Expr, taken: range) -> relax.Expr:
+    """Elements of the last axis by a product with columns that have a single one each."""
+    shape = static_shape(data) or ()
     columns = np.zeros((shape[-1], len(taken)), np.float32)
     columns[list(taken), range(len(taken))] = 1
-    data = place.new(call.args[0])
-    if len(shape) != 4:
-        return place.emit(relax.op.matmul(data, relax.const(columns)))
-    kernel = relax.const(columns.reshape(1, 1, *columns.shape))
-    return place.emit(relax.op.nn.conv2d(data, kernel, data_layout="NHWC", kernel_layout="HWIO"))
+    if len(shape) == 4:
+        return _convolved(place, data, columns.reshape(1, 1, *columns.shape))
+    return place.emit(relax.op.matmul(data, relax.const(columns)))
+
+
+def _convolved(
+    place: Place, image: relax.Expr, kernel: NDArray[np.float32], strides: Sequence[int] = (1, 1)
+) -> relax.Expr:
+    layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+    conv = relax.op.nn.conv2d(image, relax.const(kernel), strides=list(strides), **layouts)
+    return place.emit(conv)
+
+
+def _permute(place: Place, call: relax.Call) -> relax.Expr | None:
+    """Of two axes, or with one more that is kept."""
+    shape, target = static_shape(call.args[0]), static_shape(call)
+    if shape is None or target is None or _is_at_border(place, call):
+        return None
+    order = call.attrs.axes
+    axes = range(len(shape))[::-1] if order is None else [int(a) % len(shape) for a in order]
+    sizes, least = merged(shape, axes)
+    if math.prod(sizes) == 0 or _is_anothers(place, call, shape, axes):
+        return None
+    data = place.reshaped(place.new(call.args[0]), sizes)
+    way = {(0,): _same, (1, 0): _turned, (1, 0, 2): _exchanged, (0, 2, 1): _each_turned}.get(least)
+    moved = None if way is None else way(place, data, sizes)
+    return None if moved is None else place.reshaped(moved, target)
+
+
+def _is_at_border(place: Place, call: relax.Call) -> bool:
+    """Whether it turns an input or gives an output, which the CPU does as well."""
+    graph = place.graph
+    is_input = any(call.args[0].same_as(var) for var in graph.inputs)
+    outputs = (graph.value_of.get(out) for out in graph.outputs if isinstance(out, relax.Var))
+    return is_input or any(value is not None and value.same_as(call) for value in outputs)
+
+
+def _is_anothers(
+    place: Place, call: relax.Call, shape: tuple[int, ...], axes: Sequence[int]
+) -> bool:
+    """Whether it is part of a block operation of level 1, or FULLY_CONNECTED's own."""
+    reader = place.only_reader(call)
+    if reader is None:
+        return False
+    if reader.op.name == "relax.matmul":
+        return len(shape) == 2 and constant_value(reader.args[0]) is None
+    before = place.producer(call.args[0], "relax.reshape")
+    source = None if before is None else static_shape(before.args[0])
+    result = static_shape(reader)
+    if reader.op.name != "relax.reshape" or source is None or result is None:
+        return False
+    names = ("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
+    return any(arguments_of(n, source, shape, axes, result) is not None for n in names)
+
+
+def _same(place: Place, data: relax.Expr, sizes: Sequence[int]) -> relax.Expr:
+    del place, sizes
+    return data
+
+
+def _turned(place: Place, data: relax.Expr, sizes: Sequence[int]) -> relax.Expr | None:
+    """[a, b] as [b, a]: by a convolution that gives each row a channel, or the unit matrix."""
+    a, b = sizes
+    if min(a, b) > MAX_KERNEL:
+        return None
+    if a <= b:
+        image = place.reshaped(data, (1, a, b, 1))
+        rows = np.eye(a, dtype=np.float32).reshape(a, 1, 1, a)
+        return place.reshaped(_convolved(place, image, rows), (b, a))
+    unit = relax.const(np.eye(b, dtype=np.float32))
+    turned = place.emit(relax.op.permute_dims(data, [1, 0]))  # FULLY_CONNECTED's own
+    return place.emit(relax.op.matmul(unit, turned))
+
+
+def _exchanged(place: Place, data: relax.Expr, sizes: Sequence[int]) -> relax.Expr | None:
+    """[a, b, c] as [b, a, c]: slices of the shorter axis, one behind the other."""
+    a, b, c = sizes
+    if min(a, b) > MAX_PARTS:
+        return None
+    axis, shape, along = (0, (b, 1, c), 1) if a <= b else (1, (1, a, c), 0)
+    parts = [_cut(place, data, axis, range(i, i + 1)) for i in range(min(a, b))]
+    if any(part is None for part in parts):
+        return None
+    shaped = [place.reshaped(part, shape) for part in parts]
+    return place.emit(relax.op.concat(shaped, along))
+
+
+def _each_turned(place: Place, data: relax.Expr, sizes: Sequence[int]) -> relax.Expr | None:
+    """[n, a, b] as [n, b, a]."""
+    n, a, b = sizes
+    if n > MAX_PARTS:
+        return _shuffled(place, data, sizes)
+    results = []
+    for item in range(n):
+        part = _cut(place, data, 0, range(item, item + 1))
+        flat = None if part is None else place.reshaped(part, (a, b))
+        turned = None if flat is None else _turned(place, flat, (a, b))
+        if turned is None:
+            return None
+        results.append(place.reshaped(turned, (1, b, a)))
+    return place.emit(relax.op.concat(results, 0))
 
 
 def _take(place: Place, call: relax.Call) -> relax.Expr | None:
@@ -82,8 +191,19 @@ def _take(place: Place, call: relax.Call) -> relax.Expr | None:
     neighbours = np.arange(begin, end)
     if end > shape[axis] or (indices.reshape(-1) % shape[axis] != neighbours).any():
         return None
-    cut = relax.op.strided_slice(place.new(call.args[0]), [axis], [begin], [end], [1])
-    return place.emit(relax.op.reshape(place.emit(cut), target))
+    cut = _cut(place, place.new(call.args[0]), axis, range(begin, end))
+    return None if cut is None else place.reshaped(cut, target)
+
+
+def _shuffled(place: Place, data: relax.Expr, sizes: Sequence[int]) -> relax.Expr | None:
+    """The elements of one axis in another order: a product with zeros and ones."""
+    n, a, b = sizes
+    if a * b > MAX_KERNEL:
+        return None
+    order = np.arange(a * b).reshape(a, b).transpose().reshape(-1)
+    places = np.zeros((a * b, a * b), np.float32)
+    places[order, np.arange(a * b)] = 1
+    return place.emit(relax.op.matmul(place.reshaped(data, (n, a * b)), relax.const(places)))
 
 
 def _integers(expr: relax.Expr) -> list[int] | None:
@@ -108,7 +228,7 @@ def _nearest(place: Place, call: relax.Call) -> relax.Expr | None:
         return None
     copies = place.emit(relax.op.concat([place.new(call.args[0])] * factor**2, 3))
     pieces = (images, height, width, factor, factor, channels)
-    apart = place.emit(relax.op.reshape(copies, pieces))
+    apart = place.reshaped(copies, pieces)
     return place.emit(
         relax.op.reshape(place.emit(relax.op.permute_dims(apart, (0, 1, 3, 2, 4, 5))), target)
     )
@@ -129,9 +249,9 @@ _HALF_PIXEL_LEVEL = 4
 """Of RESIZE_NEAREST_NEIGHBOR's flags; the operation itself is of level 3."""
 
 LATER: Mapping[str, tuple[int, Composite]] = {
-    "relax.mean": (opset()["MEAN"].level, _mean),
-    "relax.sum": (opset()["REDUCE_SUM"].level, _sum),
     "relax.strided_slice": (opset()["STRIDED_SLICE"].level, _slice),
+    "relax.permute_dims": (opset()["TRANSPOSE"].level, _permute),
+    "relax.reshape": (opset()["TRANSPOSE"].level, _reshape),
     "relax.take": (opset()["GATHER"].level, _take),
     "relax.image.resize2d": (_HALF_PIXEL_LEVEL, _nearest),
 }

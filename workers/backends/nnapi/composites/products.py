@@ -20,7 +20,6 @@ from workers.graph.graph import constant_value, dtype_of, static_shape
 MAX_PIECES = 64
 """Longest stack that is taken apart: each item costs two slices and a product."""
 
-_SLICE_LEVEL = 2
 _MAX_RANK = 4
 
 Shape = tuple[int, ...]
@@ -124,10 +123,8 @@ class _Product:
         turned = self._shaped(self._turned(self._right, right), (right[-1], right[-2]))
         return self._product(rows, turned)
 
-    def _one_matrix_turned(self) -> relax.Expr | None:
+    def _one_matrix_turned(self) -> relax.Expr:
         """One matrix times each of a stack: turned around, all columns times one matrix."""
-        if self._place.level < _SLICE_LEVEL:
-            return None
         left, right = self._shapes
         inner, columns = right[-2:]
         items = math.prod(right[:-2])
@@ -163,7 +160,7 @@ class _Product:
         """One product an item of the stack; rows of neighbours stand below each other."""
         left, right = self._shapes
         items, (rows, inner), columns = math.prod(self._batch), left[-2:], right[-1]
-        if self._place.level < _SLICE_LEVEL or items > MAX_PIECES:
+        if items > MAX_PIECES:
             return None
         first = self._spread(self._shaped(self._place.new(self._left), left), (rows, inner))
         first = self._shaped(first, (items * rows, inner))

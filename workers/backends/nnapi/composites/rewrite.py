@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.graph.graph import Graph, constant_value
+from workers.graph.graph import Graph, constant_value, static_shape
 from workers.graph.quantization import DEQUANTIZE, dequantize, quantization_of, quantize
 from workers.graph.rewriter import GraphRewriter, Lazy
 
@@ -33,6 +33,7 @@ class Place:
         level: feature level to be claimed for.
         half: whether float32 tensors will be computed as float16.
         memo: what calls that belong together share, by the old call's variable.
+        unshaped: what `reshaped` gave, and of what; both of the new graph.
     """
 
     graph: Graph
@@ -40,6 +41,7 @@ class Place:
     level: int
     half: bool
     memo: dict[relax.Var, relax.Expr] = field(default_factory=dict)
+    unshaped: dict[relax.Expr, relax.Expr] = field(default_factory=dict)
 
     def emit(self, expr: relax.Expr, *absorbed: relax.Expr) -> relax.Expr:
         """Bind an expression of the new graph.
@@ -57,6 +59,18 @@ class Place:
         """The new graph's expression for one of the old graph."""
         return self.rewriter.new(expr)
 
+    def reshaped(self, value: relax.Expr, shape: Sequence[int]) -> relax.Expr:
+        """Bind a value of the new graph in another shape, whatever shapes it had on the way."""
+        source = self.unshaped.get(value, value)
+        if static_shape(source) == tuple(shape):
+            return source
+        origins = self.rewriter.current_origins
+        if origins:  # else it is at a border, and nobody's
+            origins |= self.rewriter.origins_of(value)
+        result = self.rewriter.emit(relax.op.reshape(source, list(shape)), origins)
+        self.unshaped[result] = source
+        return result
+
     def counts_exactly(self, count: int) -> bool:
         """Whether the real numbers of the model hold all integers up to a count."""
         return count <= (LAST_EXACT_HALF if self.half else LAST_EXACT)
@@ -66,6 +80,12 @@ class Place:
         value = self.graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
         is_call = isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
         return value if is_call else None
+
+    def only_reader(self, call: relax.Call) -> relax.Call | None:
+        """The one call of the old graph that reads another's result, if there is just one."""
+        var = next((b.var for b in self.graph.bindings if b.value.same_as(call)), None)
+        readers = self.graph.users.get(var, ()) if var is not None else ()
+        return readers[0].call if len(readers) == 1 else None
 
     def real_constant(self, expr: relax.Expr) -> NDArray[np.generic] | None:
         """Real values of a constant of the old graph, quantized or not; None where it is none."""
