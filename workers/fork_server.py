@@ -19,8 +19,8 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -151,11 +151,26 @@ def _run_child(entry: Entry, work_dir: Path, limits: SandboxLimits) -> NoReturn:
         os._exit(code)
 
 
+@contextmanager
+def _left_out(package: str) -> Iterator[None]:
+    """Imports fail for a package inside.
+
+    TVM imports PyTorch wherever it is installed: 190 MB in every child, for the few whose model is
+    PyTorch's; those import it themselves.
+    """
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
 def main(control_fd: int, modules: Sequence[str]) -> None:
     """Imports `modules`, whose `main(work_dir) -> int` are the entries, and serves."""
     control = socket.socket(fileno=control_fd)
     control.set_inheritable(False)
-    entries = {module: importlib.import_module(module).main for module in modules}
+    with _left_out("torch"):
+        entries = {module: importlib.import_module(module).main for module in modules}
     ForkServer(control, entries).serve()
 
 

@@ -28,6 +28,18 @@ _FLAGS = (
     "--strip-all",  # names of TVM's temporary files are in the symbol table
 )
 
+_EMBEDDED = """\
+.section .rodata,"a",%progbits
+.p2align 6
+.globl {symbol}
+.type {symbol},%object
+{symbol}:
+.incbin "{file}"
+.size {symbol}, . - {symbol}
+.section .note.GNU-stack,"",%progbits
+"""
+"""GNU assembler; "%" and not "@" before types, which is a comment on 32-bit ARM."""
+
 
 class AndroidLinker:
     """TVM's `fcompile` for one ABI: `executable.export_library(path, fcompile=linker)`.
@@ -50,6 +62,18 @@ class AndroidLinker:
     def get_target_triple(self) -> str:
         """TVM asks for it when no module of a library tells its target (all is offloaded)."""
         return self.triple
+
+    def embed(self, data: Path, symbol: str, output: Path) -> None:
+        """Makes an object file of a file's bytes, read-only, under a global name.
+
+        Args:
+            data: stands in the folder that the assembler works in.
+            symbol: of the first byte.
+            output: the object file.
+        """
+        source = data.with_suffix(".S")
+        source.write_text(_EMBEDDED.format(symbol=symbol, file=data.name))
+        self._zig.assemble(source, output, self.triple)
 
     def prepare(self) -> None:
         """Makes the stub libraries now, so that no job waits for them."""

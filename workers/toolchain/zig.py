@@ -38,16 +38,18 @@ class Zig:
         flags = ["-c", "-O1", "-g0", "-fPIC", "-fno-builtin", "-ffunction-sections", "-w"]
         self._run(["cc", "-target", target, *flags, str(source), "-o", str(output)])
 
+    def assemble(self, source: Path, output: Path, target: str) -> None:
+        """Assembles one file, past zig's cache, which knows nothing of included binaries."""
+        self._run(["clang", "-target", target, "-c", source.name, "-o", str(output)], source.parent)
+
     def compile_builtins(self, output: Path, target: str, cpu: str) -> None:
         """Compiles compiler-rt to one object with a section for each function."""
         source = self._home / "lib" / "compiler_rt.zig"
         flags = ["-O", "ReleaseFast", "-fstrip", "-fPIC", "-ffunction-sections"]
         files = ["--name", "builtins", f"-femit-bin={output}"]
         # The folder is set because zig leaves a .zig-cache behind where it runs.
-        self._run(
-            ["build-obj", str(source), "-target", target, f"-mcpu={cpu}", *flags, *files],
-            folder=output.parent,
-        )
+        command = ["build-obj", str(source), "-target", target, f"-mcpu={cpu}", *flags, *files]
+        self._run(command, output.parent)
 
     def link(self, arguments: Sequence[str]) -> None:
         """Runs LLD's ELF linker."""
@@ -56,14 +58,15 @@ class Zig:
     def _run(
         self,
         arguments: Sequence[str],
-        *,
-        timeout_s: float = _COMPILE_TIMEOUT_S,
         folder: Path | None = None,
+        timeout_s: float = _COMPILE_TIMEOUT_S,
     ) -> None:
         # Nothing is inherited, so that no CFLAGS or LD_* of this machine shapes an artifact.
         environment = {
             "ZIG_GLOBAL_CACHE_DIR": str(self._cache_dir),
             "ZIG_LOCAL_CACHE_DIR": str(self._cache_dir),
         }
+        if folder is not None:  # a sandboxed process may write nowhere else
+            environment["TMPDIR"] = str(folder)
         command = [str(self._home / "zig"), *arguments]
         run_tool(command, timeout_s=timeout_s, environment=environment, folder=folder)

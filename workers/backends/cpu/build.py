@@ -8,21 +8,29 @@ from tvm import relax
 from workers.backends.cpu.integers import use_integers
 from workers.backends.cpu.operators import lowerings
 from workers.backends.cpu.schedule import schedule
+from workers.backends.cpu.tuned import Tunings
 from workers.backends.cpu.vectors import vectors_of
 
 
 def lower_for_cpu(
-    module: tvm.IRModule, target: tvm.target.Target
+    module: tvm.IRModule, target: tvm.target.Target, tunings: Tunings | None = None
 ) -> tuple[tvm.IRModule, tuple[str, ...]]:
     """Operators to fused and scheduled TIR functions.
 
     Args:
         module: `main`, with calls of external modules where something was offloaded.
         target: LLVM target of the ABI.
+        tunings: schedules that measured faster than those of the rules.
 
     Returns:
         The lowered module, and names of the kernels that run unscheduled (slow).
     """
+    with target:
+        return schedule(fuse_for_cpu(module, target), vectors_of(target), tunings)
+
+
+def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
+    """Operators to fused TIR functions that are still to be scheduled: the kernels."""
     vectors = vectors_of(target)
     passes = tvm.transform.Sequential(
         [
@@ -34,4 +42,5 @@ def lower_for_cpu(
         ]
     )
     with target:
-        return schedule(passes(use_integers(module, vectors)), vectors)
+        fused: tvm.IRModule = passes(use_integers(module, vectors))
+        return fused

@@ -18,11 +18,14 @@ from workers.backends.cpu.schedules.plain import schedule_plain
 from workers.backends.cpu.schedules.register_tile import schedule_register_tile
 from workers.backends.cpu.schedules.rows import schedule_rows
 from workers.backends.cpu.schedules.window import schedule_window
+from workers.backends.cpu.schedules.winograd import schedule_winograd
+from workers.backends.cpu.tuned import Tunings
 from workers.backends.cpu.vectors import Vectors
 
 logger = logging.getLogger(__name__)
 
 RULES: tuple[Callable[[Kernel], None], ...] = (
+    schedule_winograd,
     schedule_register_tile,
     schedule_window,
     schedule_elementwise,
@@ -32,12 +35,15 @@ RULES: tuple[Callable[[Kernel], None], ...] = (
 """In the order they are tried; each refuses what it is not made for."""
 
 
-def schedule(module: tvm.IRModule, vectors: Vectors) -> tuple[tvm.IRModule, tuple[str, ...]]:
+def schedule(
+    module: tvm.IRModule, vectors: Vectors, tunings: Tunings | None = None
+) -> tuple[tvm.IRModule, tuple[str, ...]]:
     """Schedule every TIR function of a module.
 
     Args:
         module: legalised and fused; TIR functions have static shapes or are left alone.
         vectors: registers of the target.
+        tunings: schedules that measured faster than those of the rules.
 
     Returns:
         The module, and names of the functions that no rule covered.
@@ -47,9 +53,12 @@ def schedule(module: tvm.IRModule, vectors: Vectors) -> tuple[tvm.IRModule, tupl
     for variable, function in module.functions.items():
         if not isinstance(function, tirx.PrimFunc):
             continue
-        result = _first_fit(variable.name_hint, function, vectors)
+        name = variable.name_hint
+        result = tunings.schedule(name, function) if tunings is not None else None
         if result is None:
-            uncovered.append(variable.name_hint)
+            result = _first_fit(name, function, vectors)
+        if result is None:
+            uncovered.append(name)
         else:
             scheduled.update_func(variable, _with_attributes(result, function))
     return scheduled, tuple(uncovered)

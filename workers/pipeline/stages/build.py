@@ -12,19 +12,25 @@ from tvm import relax
 from service.contracts.errors import NnfarmError
 from service.contracts.targets import Abi
 from workers.backends.cpu.build import lower_for_cpu
+from workers.backends.cpu.tuned import Tunings
 from workers.toolchain.link import AndroidLinker
 from workers.toolchain.targets import target_for
 
 
-def build(module: tvm.IRModule, abi: Abi) -> relax.VMExecutable:
+def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> relax.VMExecutable:
     """Compile what is left for the CPU, with LLVM.
+
+    Args:
+        module: with calls of external modules where something was offloaded.
+        abi: what for.
+        tunings: schedules of this ABI that measured faster than those of the rules.
 
     Raises:
         NnfarmError: `compile.unsupported_model`, an operation that TVM cannot lower.
     """
     target = tvm.target.Target(target_for(abi))
     try:
-        lowered, unscheduled = lower_for_cpu(module, target)
+        lowered, unscheduled = lower_for_cpu(module, target, tunings)
         if unscheduled:
             print(f"{abi}: no CPU schedule for {', '.join(unscheduled)}")  # into the child's log
         return relax.build(lowered, target)
@@ -42,7 +48,27 @@ def link(executable: relax.VMExecutable, abi: Abi, stub_dir: Path, output: Path)
     Raises:
         NnfarmError: what the linker raises.
     """
-    executable.export_library(str(output), fcompile=_ObjectsOnly(AndroidLinker(abi, stub_dir)))
+    linker = AndroidLinker(abi, stub_dir)
+
+    def pack(module: tvm.runtime.Module, is_system: bool, prefix: str, folder: str) -> str:
+        """What the executable is beside machine code, its weights among it, as an object file.
+
+        TVM would print the bytes into a module of LLVM's and compile that: twice the memory.
+        """
+        del is_system, prefix
+        data, result = Path(folder) / "executable.bin", Path(folder) / "executable.o"
+        data.write_bytes(memoryview(_pack_imports(module).numpy()))
+        linker.embed(data, _LIBRARY_SYMBOL, result)
+        data.unlink()
+        return str(result)
+
+    executable.export_library(str(output), fcompile=_ObjectsOnly(linker), fpack_imports=pack)
+
+
+_LIBRARY_SYMBOL = "__tvm_ffi__library_bin"
+"""Where a loaded library's modules are looked for (tvm_ffi/extra/module.h)."""
+
+_pack_imports = tvm.get_global_func("runtime.ModulePackImportsToTensor")
 
 
 class _ObjectsOnly:

@@ -54,6 +54,31 @@ def test_convolution(
 
 
 @drawn
+@given(
+    batches, st.sampled_from([32, 36, 40, 48]), st.integers(8, 24).map(lambda n: 4 * n),
+    st.integers(4, 23), st.integers(3, 19), st.integers(0, 1), st.booleans(),
+)  # fmt: skip
+@example(1, 48, 64, 24, 24, 1, True)
+@example(1, 64, 64, 2, 2, 1, True)
+def test_convolution_in_fewer_products(
+    check: Check, batch: int, inputs: int, outputs: int, height: int, width: int, pad: int,
+    is_residual: bool,
+) -> None:  # fmt: skip
+    """3 x 3 of stride one: both sizes of Winograd's tiles, images that no tile divides."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[pad] * 4),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Add", ["r", "c" if is_residual else "b2"], ["y"]),
+    ]
+    constants = [
+        numpy_helper.from_array(values(outputs, inputs, 3, 3), "w"),
+        numpy_helper.from_array(values(outputs), "b"),
+        numpy_helper.from_array(values(outputs, 1, 1), "b2"),
+    ]
+    assert check(network(nodes, {"x": (batch, inputs, height, width)}, constants), 5e-5) == ()
+
+
+@drawn
 @given(batches, st.integers(1, 50), kernels, st.integers(1, 2), st.integers(1, 2))
 def test_depthwise(
     check: Check, batch: int, channels: int, kernel: tuple[int, int], step: int, dilation: int
@@ -62,11 +87,36 @@ def test_depthwise(
     assert check(conv(image, values(channels, 1, *kernel), step, dilation, channels)) == ()
 
 
+@pytest.mark.parametrize("dilation", [4, 8, 9, 12])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_window_wider_than_the_image(check: Check, dilation: int, step: int) -> None:
+    """Rows of the window that see only the border are dropped; some see one row of the image."""
+    assert check(conv((1, 5, 9, 10), values(18, 5, 3, 3), step, dilation)) == ()
+
+
 @drawn
-@given(batches, st.integers(2, 4), st.integers(1, 20), st.sampled_from([3, 8, 16, 32, 48]))
+@given(batches, st.integers(2, 13), st.integers(1, 20), st.sampled_from([1, 3, 8, 16, 48]))
 def test_grouped(check: Check, batch: int, groups: int, inputs: int, outputs: int) -> None:
     weight = values(groups * outputs, inputs, 3, 3)
     assert check(conv((batch, groups * inputs, 9, 11), weight, 1, 1, groups)) == ()
+
+
+@drawn
+@given(
+    batches, st.sampled_from([1, 2, 7]), st.integers(1, 9), st.integers(1, 20), kernels,
+    st.integers(1, 3), st.integers(0, 2), st.integers(0, 1),
+)  # fmt: skip
+@example(1, 1, 16, 16, (2, 2), 2, 0, 0)
+def test_transposed_convolution(
+    check: Check, batch: int, groups: int, inputs: int, outputs: int, kernel: tuple[int, int],
+    step: int, cut: int, more: int,
+) -> None:  # fmt: skip
+    model = single_node(
+        "ConvTranspose", (batch, groups * inputs, 6, 9), values(groups * inputs, outputs, *kernel),
+        values(groups * outputs), strides=[step] * 2, pads=[min(cut, k // 2) for k in kernel] * 2,
+        output_padding=[min(more, step - 1)] * 2, group=groups,
+    )  # fmt: skip
+    assert check(model) == ()
 
 
 @drawn
@@ -141,6 +191,21 @@ def test_transpose(check: Check, order: list[int], height: int, width: int) -> N
 def test_concat(check: Check, size: int, axis: int) -> None:
     node = helper.make_node("Concat", ["x", "x"], ["y"], axis=axis)
     assert check(network([node], {"x": (1, size, 6, 7)})) == ()
+
+
+@drawn
+@given(st.lists(st.sampled_from([4, 8, 12, 16, 20, 48]), min_size=2, max_size=9), batches)
+def test_concat_of_channels(check: Check, widths: list[int], batch: int) -> None:
+    """Element-wise functions before and behind it become one pass with it."""
+    inputs = {f"x{i}": (batch, width, 5, 6) for i, width in enumerate(widths)}
+    nodes = [
+        helper.make_node("MaxPool", [name], [f"p{name}"], kernel_shape=[2, 2]) for name in inputs
+    ]
+    nodes.append(helper.make_node("Concat", [f"p{name}" for name in inputs], ["c"], axis=1))
+    nodes.append(helper.make_node("Relu", ["c"], ["r"]))
+    nodes.append(helper.make_node("Conv", ["r", "w"], ["y"]))
+    constants = [numpy_helper.from_array(values(8, sum(widths), 1, 1), "w")]
+    assert check(network(nodes, inputs, constants)) == ()
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

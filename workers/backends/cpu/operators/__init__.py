@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 import tvm
 from tvm import relax
 
+from workers.backends.cpu.operators.concat import concat
 from workers.backends.cpu.operators.convolution import convolution
 from workers.backends.cpu.operators.functions import FUNCTIONS
 from workers.backends.cpu.operators.integer import quantize
 from workers.backends.cpu.operators.matmul import matmul
 from workers.backends.cpu.operators.normalization import layer_norm, softmax
+from workers.backends.cpu.operators.transposed import conv2d_transpose
 from workers.backends.cpu.vectors import Vectors
 
 Lowering = Callable[[relax.BlockBuilder, relax.Call], relax.Expr]
@@ -25,9 +27,11 @@ def lowerings(vectors: Vectors) -> Mapping[str, Lowering]:
     """What `relax.transform.LegalizeOps` takes: an operator's name to its lowering."""
     own = {
         "relax.nn.conv2d": lambda builder, call: convolution(builder, call, vectors),
+        "relax.nn.conv2d_transpose": lambda builder, call: conv2d_transpose(builder, call, vectors),
         "relax.matmul": lambda builder, call: matmul(builder, call, vectors),
+        "relax.concat": concat,
         "relax.quantize": quantize,
-        "relax.nn.softmax": softmax,
+        "relax.nn.softmax": lambda builder, call: softmax(builder, call, vectors),
         "relax.nn.layer_norm": layer_norm,
         **FUNCTIONS,
     }

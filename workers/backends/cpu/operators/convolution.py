@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm import relax, te, tirx, topi
+from tvm import relax, te
 
+from workers.backends.cpu.operators.groups import join_groups
 from workers.backends.cpu.operators.packed import (
     FLOAT,
     FUSES_EPILOGUE,
@@ -18,38 +18,11 @@ from workers.backends.cpu.operators.packed import (
     round_up,
     tile_annotations,
 )
+from workers.backends.cpu.operators.window import Window
+from workers.backends.cpu.operators.winograd import results_of, winograd
 from workers.backends.cpu.tiles import Tile, choose_tile
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
-
-
-@dataclass(frozen=True)
-class _Window:
-    """How a convolution moves over the image.
-
-    Attributes:
-        output: batch, height, width of the output.
-        padding: top, left, bottom, right.
-    """
-
-    output: tuple[int, int, int]
-    strides: tuple[int, int]
-    dilation: tuple[int, int]
-    padding: tuple[int, int, int, int]
-
-    def padded(self, image: te.Tensor, more_channels: int = 0, zero: int = 0) -> te.Tensor:
-        """The image with its border of `zero`; no copy where there is none."""
-        top, left, bottom, right = self.padding
-        if not any(self.padding) and not more_channels:
-            return image
-        after = (0, bottom, right, more_channels)
-        value = tirx.const(zero, image.dtype)
-        return topi.nn.pad(image, (0, top, left, 0), after, pad_value=value, name="pad")
-
-    def source(self, y: te.Var, x: te.Var, ky: te.Var, kx: te.Var) -> tuple[te.Var, te.Var]:
-        """Input pixel of an output pixel and a window pixel."""
-        (sy, sx), (dy, dx) = self.strides, self.dilation
-        return y * sy + ky * dy, x * sx + kx * dx
 
 
 def convolution(
@@ -72,32 +45,35 @@ def convolution_of(
 
     Args:
         builder: of the function.
-        call: tells window and groups.
-        operands: image, and constant weights.
+        call: tells the window.
+        operands: image, and constant weights; their depth tells the groups.
         machine: registers of the target, and what is summed.
 
     Returns:
-        None where the layout is another one, or no tile fits.
+        None where the layout is another one.
     """
     attrs, image, weight = call.attrs, static_shape(operands[0]), constant_value(operands[1])
     output = static_shape(call)
     is_ours = attrs.data_layout == "NHWC" and attrs.kernel_layout == "HWIO"
     if not is_ours or image is None or weight is None or output is None:
         return None
-    strides, dilation, padding = (
-        tuple(map(int, values)) for values in (attrs.strides, attrs.dilation, attrs.padding)
-    )
-    window = _Window(output[:3], strides, dilation, padding)  # type: ignore[arg-type]
-    groups = int(attrs.groups)
+    vectors, element = machine
+    window, groups = Window.of(call), -(-image[3] // weight.shape[2])
+    if not element.border:  # else what the border adds is part of the sum
+        window, weight = window.trimmed(weight, (image[1], image[2]))
     if groups == image[3] == output[3] and groups > 1:
-        return _depthwise(builder, operands[0], weight[:, :, 0, :], window, machine[1])
-    plan = _plan(weight, window, groups, *machine)
-    return None if plan is None else _dense(builder, operands[0], weight, window, plan, machine[1])
+        return _depthwise(builder, operands[0], weight[:, :, 0, :], window, element)
+    steps = results_of(weight, window, image, vectors) if element is FLOAT else None
+    if steps is not None:
+        return winograd(builder, (operands[0], weight), window, steps, vectors)
+    weight, groups = join_groups(weight, groups, vectors.lanes)
+    plan = _plan(weight, window, groups, vectors, element)
+    return _dense(builder, call, (operands[0], weight), window, plan, element)
 
 
 def _plan(
-    weight: NDArray[Any], window: _Window, groups: int, vectors: Vectors, element: Element
-) -> tuple[Tile, bool, int] | None:
+    weight: NDArray[Any], window: Window, groups: int, vectors: Vectors, element: Element
+) -> tuple[Tile, bool, int]:
     """A tile, whether it runs over rows' ends, and the number of groups."""
     channels = weight.shape[3] // groups
     depth = math.prod(weight.shape[:2]) * -(-weight.shape[2] // element.terms)
@@ -106,30 +82,28 @@ def _plan(
     )
     if groups == 1:
         return tile, is_flat, groups
-    if channels % vectors.lanes:
-        return None  # a tile would cross two groups; TVM's lowering, then the general rule
+    # Groups are whole registers by now; a tile must not cross two.
     count = next(n for n in range(tile.vectors, 0, -1) if channels % (n * vectors.lanes) == 0)
     return Tile(tile.pixels, count, count * vectors.lanes), is_flat, groups
 
 
 def _dense(
     builder: relax.BlockBuilder,
-    image: relax.Expr,
-    weight: NDArray[Any],
-    window: _Window,
+    call: relax.Call,
+    operands: tuple[relax.Expr, NDArray[Any]],
+    window: Window,
     plan: tuple[Tile, bool, int],
     element: Element,
 ) -> relax.Expr:
-    tile, is_flat, groups = plan
+    (image, weight), (tile, is_flat, groups) = operands, plan
     packed, terms = pack_terms(weight, tile.channels, element.terms), element.terms
     batch, height, width = window.output
     _, kernel_height, kernel_width, depth, lanes, _ = packed.shape
-    channels = weight.shape[3]
-    per_group = channels // groups
+    channels, per_group = static_shape(call)[3], weight.shape[3] // groups  # type: ignore[index]
     columns = width if is_flat else round_up(width, tile.pixels)
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
-        more = depth * terms - weight.shape[2]
+        more = groups * depth * terms - int(x.shape[3])
         source = window.padded(element.widened(x), more, element.border)
         ky = te.reduce_axis((0, kernel_height), "ky")
         kx = te.reduce_axis((0, kernel_width), "kx")
@@ -166,7 +140,7 @@ def _depthwise(
     builder: relax.BlockBuilder,
     image: relax.Expr,
     weight: NDArray[Any],
-    window: _Window,
+    window: Window,
     element: Element,
 ) -> relax.Expr:
     channels = weight.shape[2]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tvm import relax, te, tirx
 
 from workers.backends.cpu.operators.convolution import convolution_of
+from workers.backends.cpu.operators.groups import join_groups
 from workers.backends.cpu.operators.matmul import dense_of
 from workers.backends.cpu.operators.packed import INTEGER_DTYPE, IS_ELEMENTWISE, Element
 from workers.backends.cpu.vectors import DotProduct, Vectors
@@ -35,8 +36,11 @@ def integer_sum(
     data, weight = operands[0], constant_value(operands[1])
     if weight is None:
         return None
+    channels = weight.shape[-1]
     is_matmul = call.op.name == "relax.matmul"
     groups = 1 if is_matmul else int(call.attrs.groups)
+    if groups > 1:
+        weight, groups = join_groups(weight, groups, vectors.lanes)
     element = Element(INTEGER_DTYPE, dtype_of(data), zero_point, _dot_for(weight, groups, vectors))
     if element.dot is not None:
         weight = weight.astype(element.dot.weight)
@@ -49,6 +53,8 @@ def integer_sum(
         return total
     # sum((x - border) * w) is sum(x * w) less a number of each output channel's own.
     surplus = border * weight.astype(np.int64).sum(axis=tuple(range(weight.ndim - 1)))
+    # Groups of nothing may have been joined to the last ones.
+    surplus = surplus[:channels]
     return relax.op.subtract(builder.emit(total), relax.const(surplus.astype(np.int32)))
 
 

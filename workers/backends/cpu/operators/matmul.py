@@ -48,6 +48,10 @@ def dense_of(
     if shape is None or len(shape) < 2:
         return None
     *outer, rows, depth = shape
+    # Rows of one are no rows: (tokens, 1, width) is a matrix, not a stack of vectors.
+    units = 0
+    while rows == 1 and outer:
+        rows, units = outer.pop(), units + 1
     columns = weight.shape[1]
     terms = element.terms
     sums = -(-depth // terms)
@@ -68,14 +72,15 @@ def dense_of(
             *batch, row, column = at
             row = row if padded == rows else te.min(row, rows - 1)
             factor = w[column // lanes, k, column % lanes, kd]
-            return te.sum(
-                element.product(wide[(*batch, row, k * terms + kd)], factor), axis=[k, kd]
-            )
+            source = (*batch, row, *(0,) * units, k * terms + kd)
+            return te.sum(element.product(wide[source], factor), axis=[k, kd])
 
         attrs = tile_annotations(tile, packed.nbytes, is_flat=False, element=element)
         sizes = (*outer, padded, packed.shape[0] * lanes)
         total = te.compute(sizes, term, name="matmul", attrs=attrs)
-        return te.compute((*outer, rows, columns), lambda *at: total[at], name="matmul_crop")
+        crop = (*shape[:-1], columns)
+        rank = len(sizes) - 1
+        return te.compute(crop, lambda *at: total[(*at[:rank], at[-1])], name="matmul_crop")
 
     return builder.call_te(
         compute,

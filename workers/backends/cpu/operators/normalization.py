@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from tvm import relax, te, topi
 
+from workers.backends.cpu.operators.packed import round_up
+from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import dtype_of, static_shape
 
+_LOWEST = -3.0e38
+"""Less than any value; its exponential is 0 within float32."""
 
-def softmax(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+
+def softmax(builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors) -> relax.Expr | None:
     """Softmax along the last axis, with the exponential as a polynomial (relative error 1e-6)."""
     shape = static_shape(call)
     if shape is None or dtype_of(call) != "float32":
         return None
     if int(call.attrs.axis) % len(shape) != len(shape) - 1:
         return None
-    return builder.call_te(topi.nn.fast_softmax, call.args[0], -1, primfunc_name_hint="softmax")
+    *rows, width = shape
+    # A row of odd length is filled up to whole registers, in the cache, by what adds nothing.
+    filled = round_up(width, vectors.lanes) if width > vectors.lanes else width
+
+    def compute(x: te.Tensor) -> te.Tensor:
+        k, j = te.reduce_axis((0, filled), "k"), te.reduce_axis((0, filled), "j")
+        if filled != width:
+            x = topi.nn.pad(
+                x, (0,) * len(shape), (*(0 for _ in rows), filled - width), _LOWEST, "softmax_fill"
+            )
+        largest = te.compute(rows, lambda *at: te.max(x[(*at, k)], axis=[k]), name="softmax_max")
+        less = te.compute(
+            (*rows, filled), lambda *at: x[at] - largest[at[:-1]], name="softmax_less"
+        )
+        powers = topi.fast_exp(less)
+        total = te.compute(rows, lambda *at: te.sum(powers[(*at, j)], axis=[j]), name="softmax_sum")
+        factor = te.compute(rows, lambda *at: 1.0 / total[at], name="softmax_factor")
+        return te.compute(shape, lambda *at: powers[at] * factor[at[:-1]], name="softmax")
+
+    return builder.call_te(compute, call.args[0], primfunc_name_hint="softmax")
 
 
 def layer_norm(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:

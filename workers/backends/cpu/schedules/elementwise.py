@@ -10,6 +10,14 @@ MAX_LANES = 16
 """Innermost loop length; LLVM splits it into registers. Several make independent chains."""
 
 
+PIECES = "nnfarm.pieces"
+"""Annotation of a block: the last axis is made of pieces from elsewhere; the number divides the
+lengths of all of them."""
+
+MAX_UNROLLED_PIECES = 128
+"""Vectors of the last axis that are written out, so that none of them asks where it comes from."""
+
+
 def schedule_elementwise(kernel: Kernel) -> None:
     """Producers are inlined into the last block, which runs in parallel vectors.
 
@@ -20,13 +28,34 @@ def schedule_elementwise(kernel: Kernel) -> None:
         raise NotCovered("a reduction")
     *producers, last = kernel.blocks
     size = kernel.size(last)
+    steps = [kernel.annotation(block, PIECES) for block in kernel.blocks]
+    step = math.gcd(*(int(value) for value in steps if value is not None))  # type: ignore[call-overload]
     for block in producers:
         # A smaller one is broadcast: it is computed once, not for every element that reads it.
         if kernel.size(block) == size or not kernel.sch.get_loops(block):
             kernel.sch.compute_inline(block)
         else:
             schedule_copy(kernel, block)
-    schedule_copy(kernel, last)
+    if step and kernel.extent(kernel.sch.get_loops(last)[-1]) % step == 0:
+        _copy_pieces(kernel, last, step)
+    else:
+        schedule_copy(kernel, last)
+
+
+def _copy_pieces(kernel: Kernel, block: object, step: int) -> None:
+    sch = kernel.sch
+    *outer, inner = sch.get_loops(block)
+    size = kernel.size(block)
+    lanes = math.gcd(step, MAX_LANES)
+    vectors, lane = sch.split(inner, [None, lanes])
+    sch.vectorize(lane)
+    if kernel.extent(vectors) <= MAX_UNROLLED_PIECES and outer:
+        sch.unroll(vectors)
+    else:
+        outer.append(vectors)
+    fused = sch.fuse(*outer)
+    if size >= MIN_PARALLEL_WORK:
+        sch.parallel(fused)
 
 
 def schedule_padding(kernel: Kernel, block: object) -> None:

@@ -22,7 +22,13 @@ DOT = "nnfarm.dot_product"
 """Annotation: the instruction that sums along the innermost axis, by its name in LLVM."""
 
 WEIGHT_BYTES = "nnfarm.weight_bytes"
-"""Annotation: size of all weights."""
+"""Annotation: size of all weights; of a stack of matrices, of one."""
+
+STACKED = "nnfarm.stacked"
+"""Annotation: the outermost axis counts matrices that read neighbouring numbers of each pixel."""
+
+STACK_BYTES = 640 << 10
+"""Stacked weights up to this size all stay in the second-level cache while pixels pass by."""
 
 
 def schedule_register_tile(kernel: Kernel) -> None:
@@ -72,6 +78,8 @@ def _tile(kernel: Kernel, block: object) -> object:
     weight_bytes = int(kernel.annotation(block, WEIGHT_BYTES))  # type: ignore[call-overload]
     # Whichever of the two is small stays in the cache while the other one passes.
     middle = [row_outer, tiles] if weight_bytes <= RESIDENT_BYTES else [tiles, row_outer]
+    if kernel.annotation(block, STACKED) and weight_bytes * kernel.extent(outer[0]) <= STACK_BYTES:
+        outer, middle = [], [row_outer, *outer, tiles]
     is_dot = kernel.annotation(block, DOT) is not None
     terms = [summed.pop()] if is_dot else []
     sch.reorder(*outer, *middle, *summed, row_inner, vector, lane, *terms)

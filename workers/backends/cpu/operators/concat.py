@@ -1,0 +1,54 @@
+"""concat along the channels, so that the schedule can copy piece by piece in vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tvm import relax, te, tirx
+
+from workers.backends.cpu.schedules.elementwise import PIECES
+from workers.graph.graph import static_shape
+
+
+def concat(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
+    """Lowers a concat along the last axis; along others a vector never crosses two inputs."""
+    (operands,) = call.args
+    shape = static_shape(call)
+    if shape is None or not isinstance(operands, relax.Tuple) or call.attrs.axis is None:
+        return None
+    shapes = [static_shape(field) for field in operands.fields]
+    if int(call.attrs.axis) % len(shape) != len(shape) - 1 or None in shapes:
+        return None
+    widths = [operand[-1] for operand in shapes if operand is not None]
+    step = math.gcd(*widths)
+    if step < _LEAST_STEP or 0 in widths:
+        return None
+    ends = list(accumulate(widths))
+
+    def compute(*pieces: te.Tensor) -> te.Tensor:
+        def element(*at: te.Var) -> te.PrimExpr:
+            # The same for all lanes of a vector: a choice a lane would be made by scalar code.
+            return _chosen(pieces, ends, at, at[-1] // step * step)
+
+        return te.compute(shape, element, name="concat", attrs={PIECES: step})
+
+    return builder.call_te(compute, *operands.fields, primfunc_name_hint="concatenate")
+
+
+_LEAST_STEP = 4
+"""Below it there is no vector to fill."""
+
+
+def _chosen(
+    pieces: Sequence[te.Tensor], ends: Sequence[int], at: Sequence[te.Var], column: te.PrimExpr
+) -> te.PrimExpr:
+    """The element of the piece that `column` lies in, by halving."""
+    if len(pieces) == 1:
+        start = ends[0] - int(pieces[0].shape[-1])
+        return pieces[0][(*at[:-1], at[-1] - start)]
+    half = len(pieces) // 2
+    lower = _chosen(pieces[:half], ends[:half], at, column)
+    upper = _chosen(pieces[half:], ends[half:], at, column)
+    return tirx.if_then_else(column < ends[half - 1], lower, upper)
