@@ -11,7 +11,6 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from device_farm.native import toolchain
@@ -26,39 +25,22 @@ _BUNDLE_FILES = (
     *("libnnfarm_nnapi.so", "libtvm_runtime.so", "libtvm_ffi.so"),
 )
 
-
-@dataclass(frozen=True)
-class RuntimeTarget:
-    """One way to build the runtime.
-
-    Attributes:
-        toolchain: the target's name in `device_farm.native.toolchain`.
-        from_source: TVM's libraries are built here, not taken out of a wheel.
-        wheel_platform: platform tag of the wheels; empty for the installed ones.
-    """
-
-    toolchain: str
-    from_source: bool = False
-    wheel_platform: str = ""
-
-
-TARGETS: dict[str, RuntimeTarget] = {
-    "linux-x86_64": RuntimeTarget("linux-x86_64"),
-    "linux-aarch64": RuntimeTarget("linux-aarch64", wheel_platform="manylinux_2_28_aarch64"),
-    # Proves on Linux the build that Android needs, where there are no wheels.
-    "linux-x86_64-source": RuntimeTarget("linux-x86_64", from_source=True),
-    "sanitize": RuntimeTarget("sanitize"),
-    "android-arm64-v8a": RuntimeTarget("android-arm64-v8a", from_source=True),
-    "android-armeabi-v7a": RuntimeTarget("android-armeabi-v7a", from_source=True),
-    "android-x86_64": RuntimeTarget("android-x86_64", from_source=True),
+# Wheels with TVM's libraries, by platform tag; empty: the installed ones. The other targets have
+# none, or build them from the wheels' sources to try just that.
+_WHEEL_PLATFORMS = {
+    "linux-x86_64": "",
+    "linux-aarch64": "manylinux_2_28_aarch64",
+    "sanitize": "",
 }
+TARGETS = toolchain.presets(_SOURCE_DIR)
+"""What `build` takes: the presets of CMakePresets.json."""
 
 
 def build(name: str, build_dir: Path = _BUILD_DIR) -> Path:
     """Builds one target and puts its bundle together.
 
     Args:
-        name: a key of `TARGETS`.
+        name: one of `TARGETS`.
         build_dir: the repository's build folder.
 
     Returns:
@@ -68,22 +50,17 @@ def build(name: str, build_dir: Path = _BUILD_DIR) -> Path:
         ToolchainError: unknown target, a missing tool or NDK, or a failed build.
         WheelError: TVM's wheels for this target cannot be had.
     """
-    if name not in TARGETS:
-        raise toolchain.ToolchainError(f"unknown target {name!r}; known: {', '.join(TARGETS)}")
-    target = TARGETS[name]
     cmake_dir = build_dir / "runtime" / ".cmake" / name
+    libraries = cmake_dir / "bundle"
+    if name in _WHEEL_PLATFORMS:
+        libraries = tvm_wheels.libraries(_WHEEL_PLATFORMS[name], build_dir / "wheels")
     args = [
-        f"-DNNFARM_TARGET={name}",
         f"-DNNFARM_VERSION={RUNNER_VERSION}",
         f"-DNNFARM_TVM_FFI_DIR={tvm_wheels.package_dir('tvm_ffi')}",
         f"-DNNFARM_TVM_DIR={tvm_wheels.package_dir('tvm')}",
-        f"-DNNFARM_TVM_FROM_SOURCE={'ON' if target.from_source else 'OFF'}",
+        f"-DNNFARM_TVM_LIBRARY_DIR={libraries if name in _WHEEL_PLATFORMS else ''}",
     ]
-    libraries = cmake_dir / "bundle"
-    if not target.from_source:
-        libraries = tvm_wheels.libraries(target.wheel_platform, build_dir / "wheels")
-        args.append(f"-DNNFARM_TVM_LIBRARY_DIR={libraries}")
-    toolchain.build(_SOURCE_DIR, cmake_dir, target.toolchain, args)
+    toolchain.build(_SOURCE_DIR, cmake_dir, name, args)
     bundle = build_dir / "runtime" / name
     _assemble(name, bundle, (cmake_dir / "bundle", libraries, _SOURCE_DIR / "api"))
     return bundle

@@ -9,12 +9,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from device_farm.native.toolchain import ToolchainError, build
+from device_farm.native.toolchain import ToolchainError, build, presets
 
 SOURCE_DIR = Path(__file__).resolve().parent
 BUILD_ROOT = SOURCE_DIR.parents[1] / "build" / "simulator"
 LIBRARY_NAME = "libneuralnetworks.so"
-SIMULATOR_TARGETS = ("linux-x86_64", "linux-aarch64", "sanitize", "coverage")
+SIMULATOR_TARGETS = presets(SOURCE_DIR)
 
 
 def build_simulator(target: str, build_root: Path = BUILD_ROOT) -> Path:

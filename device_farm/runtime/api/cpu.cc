@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <mutex>
 
 #include "api/run_error.h"
 #include "base/ffi_call.h"
@@ -21,7 +22,13 @@ constexpr size_t kMostCpus = CPU_SETSIZE;
 // busy for a tenth of a second after each inference: 148 ms of CPU in a second of idling, with these 1.
 constexpr char kSpinCount[] = "2000";
 
+// Models may be opened in several threads. What is there already is not written again: where TVM
+// starts a pool it reads, and the C library has no lock for readers.
 void SetEnvironment(const char* name, const std::string& value, bool replace) {
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const char* present = getenv(name);
+  if (present != nullptr && (!replace || value == present)) return;
   if (setenv(name, value.c_str(), replace ? 1 : 0) != 0) ThrowFailed("setenv: " + ErrorText(errno));
 }
 

@@ -58,6 +58,10 @@ void CompileSubgraphs() {
 
 std::string DescribeSubgraphs() { return CallForText("nnfarm.nnapi.describe_subgraphs"); }
 
+void MeasureDurations(bool measure) { CallGlobal("nnfarm.nnapi.measure_durations", measure); }
+
+std::string DescribeDurations() { return CallForText("nnfarm.nnapi.describe_durations"); }
+
 void AddSubgraph(const JsonValue& subgraph, JsonObject* object) {
   std::vector<std::string> devices;
   for (const JsonValue& name : subgraph.Get("devices").Items()) devices.push_back(name.String());

@@ -30,6 +30,12 @@ void CompileSubgraphs();
 // JSON array of all loaded subgraphs, oldest first.
 std::string DescribeSubgraphs();
 
+// Has NNAPI measure the runs that follow, where it can.
+void MeasureDurations(bool measure);
+
+// JSON array of all loaded subgraphs: what NNAPI says their last run took.
+std::string DescribeDurations();
+
 // Adds the members of one of them, which is compiled, to `object`.
 void AddSubgraph(const JsonValue& subgraph, JsonObject* object);
 

@@ -8,14 +8,23 @@ endforeach()
 
 file(GLOB ffi_sources ${NNFARM_TVM_FFI_DIR}/src/ffi/*.cc ${NNFARM_TVM_FFI_DIR}/src/ffi/extra/*.cc)
 list(FILTER ffi_sources EXCLUDE REGEX "/backtrace_win\\.cc$")
+# What only scripting languages and the compiler call, half of the library: comparing, hashing,
+# copying and writing of object graphs, and containers and classes by name.
+list(FILTER ffi_sources EXCLUDE REGEX
+  "/(container|dataclass|reflection_extra|serialization|structural_[a-z]+|visit_error_context)\\.cc$")
 
 set(runtime ${NNFARM_TVM_DIR}/src/runtime)
 file(GLOB runtime_sources ${runtime}/*.cc ${runtime}/memory/*.cc)
 # Half-precision helpers of generated code and linking of static libraries: compiler's business.
-list(FILTER runtime_sources EXCLUDE REGEX "/(builtin_fp16|static_library)\\.cc$")
+# file_utils: see compat/file_access.cc.
+list(FILTER runtime_sources EXCLUDE REGEX "/(builtin_fp16|static_library|file_utils)\\.cc$")
+list(APPEND runtime_sources compat/file_access.cc)
 foreach(name builtin bytecode executable vm)
   list(APPEND runtime_sources ${runtime}/vm/${name}.cc)
 endforeach()
+
+optimise_for_speed(${NNFARM_TVM_FFI_DIR}/src/ffi/function.cc ${runtime}/thread_pool.cc
+  ${runtime}/workspace_pool.cc ${runtime}/vm/builtin.cc ${runtime}/vm/vm.cc)
 
 # The sources include "../support/x.h" and "../../support/x.h"; these folders stand where that leads
 # to our headers.

@@ -61,6 +61,12 @@ void Executor::Run(const ffi::PackedArgs& tensors) {
   CopyOutputs();
 }
 
+void Executor::MeasureDurations(bool measure) {
+  measures_durations_ = measure;
+  durations_ = Durations();
+  executions_.clear();  // each is asked before it starts for the first time
+}
+
 void Executor::RequireCalls() const {
   const bool old_way =
       settings_.compute == ComputeCall::kAuto || settings_.compute == ComputeCall::kAsync;
@@ -90,12 +96,13 @@ bool Executor::UsesBurst() const {
 void Executor::CreateBurst() {
   nnapi::Burst* burst = nullptr;
   const int result = api_.ANeuralNetworksBurst_create(compilation_, &burst);
-  if (result == nnapi::kNoError) {
+  if (result == nnapi::kNoError && burst != nullptr) {
     burst_.emplace(burst, api_.ANeuralNetworksBurst_free);
     return;
   }
   if (settings_.compute == ComputeCall::kBurst) {
     nnapi::Check(result, fallback_code::kCompileFailed, "ANeuralNetworksBurst_create");
+    nnapi::RequireMade(burst, fallback_code::kCompileFailed, "ANeuralNetworksBurst_create");
   }
   // A burst only saves time; single computations give the same answer.
   LogLine("ANeuralNetworksBurst_create: " + nnapi::ResultName(result) + "; computing singly");
@@ -133,10 +140,10 @@ void Executor::CopyOutputs() const {
 }
 
 void Executor::Execute(const ffi::PackedArgs& tensors) {
-  if (!reuses_executions_) return Compute(MakeExecution(tensors).get());
+  if (!reuses_executions_) return ComputeTimed(MakeExecution(tensors).get());
   nnapi::Execution* execution = ReusableExecution(tensors);
   try {
-    Compute(execution);
+    ComputeTimed(execution);
   } catch (const ffi::Error&) {
     executions_.clear();  // what a failed execution may still do is not known
     throw;
@@ -172,6 +179,7 @@ Owned<nnapi::Execution> Executor::MakeExecution(const ffi::PackedArgs& tensors) 
                      execution.get(), static_cast<uint64_t>(settings_.execute_timeout.count())),
                  "ANeuralNetworksExecution_setTimeout");
   }
+  if (measures_durations_) measures_durations_ = AskForDurations(api_, execution.get());
   for (size_t i = 0; i < encoded_.inputs.size(); ++i) {
     SetInput(execution.get(), i, TensorAt(tensors, i));
   }
@@ -218,6 +226,11 @@ void Executor::SetOutput(nnapi::Execution* execution, size_t index) {
                                                          argument.size),
                  "ANeuralNetworksExecution_setOutput");
   }
+}
+
+void Executor::ComputeTimed(nnapi::Execution* execution) {
+  Compute(execution);
+  if (measures_durations_) durations_ = ReadDurations(api_, execution);
 }
 
 void Executor::Compute(nnapi::Execution* execution) {

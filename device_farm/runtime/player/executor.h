@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "player/binding.h"
+#include "player/durations.h"
 #include "player/encoded_model.h"
 #include "player/handles.h"
 #include "player/settings.h"
@@ -26,6 +27,11 @@ class Executor {
 
   // Throws NnapiError; ffi::Error ("ValueError") for tensors that do not fit.
   void Run(const tvm::ffi::PackedArgs& tensors);
+
+  // From the next run on, reads what NNAPI says it took, which costs some time; or no more.
+  void MeasureDurations(bool measure);
+  // Of the last run; empty where none was read.
+  const Durations& durations() const { return durations_; }
 
  private:
   // An execution that keeps the buffers it was given (reusable ones, from level 5).
@@ -52,6 +58,7 @@ class Executor {
   void SetInput(nnapi::Execution* execution, size_t index, const DLTensor& tensor);
   void SetOutput(nnapi::Execution* execution, size_t index);
   void Compute(nnapi::Execution* execution);
+  void ComputeTimed(nnapi::Execution* execution);
   void ComputeAsynchronously(nnapi::Execution* execution);
 
   const nnapi::Api& api_;
@@ -68,6 +75,8 @@ class Executor {
   std::vector<Binding> tensors_;
   std::vector<Binding> places_;
   std::vector<uint32_t> shape_;  // of a dynamic input while it is set
+  bool measures_durations_ = false;
+  Durations durations_;
 };
 
 }  // namespace nnfarm

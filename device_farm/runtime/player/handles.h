@@ -17,12 +17,14 @@ Owned<Handle> Unset(void (*release)(Handle*)) {
   return Owned<Handle>(nullptr, release);
 }
 
-// Runs `create(Handle**)` and owns what it made; throws NnapiError `code` naming `function`.
+// Runs `create(Handle**)` and owns what it made; throws NnapiError `code` naming `function`, also for
+// a library that reports success and makes nothing.
 template <typename Handle, typename Create>
 Owned<Handle> Make(void (*release)(Handle*), const char* code, const char* function,
                    Create create) {
   Handle* handle = nullptr;
   nnapi::Check(create(&handle), code, function);
+  nnapi::RequireMade(handle, code, function);
   return Owned<Handle>(handle, release);
 }
 

@@ -9,6 +9,8 @@
 //   nnfarm.nnapi.probe() -> json                               what this device's NNAPI is
 //   nnfarm.nnapi.compile_all()                                 compiles what is loaded
 //   nnfarm.nnapi.describe_subgraphs() -> json                  array, one object a subgraph
+//   nnfarm.nnapi.measure_durations(bool)                       NNAPI's own times of runs to come
+//   nnfarm.nnapi.describe_durations() -> json                  of the last run, likewise an array
 #include <tvm/ffi/extra/module.h>
 
 #include <algorithm>
@@ -143,6 +145,20 @@ void DescribeSubgraphs(ffi::PackedArgs, ffi::Any* result) {
   *result = ffi::String(JsonArrayText(descriptions));
 }
 
+void MeasureDurations(ffi::PackedArgs args, ffi::Any*) {
+  const auto measure = args.size() == 1 ? args[0].try_cast<bool>() : std::nullopt;
+  if (!measure.has_value()) throw ffi::Error("TypeError", "one argument is expected: a bool", "");
+  for (const auto& subgraph : Player::Get().LiveSubgraphs()) subgraph->MeasureDurations(*measure);
+}
+
+void DescribeDurations(ffi::PackedArgs, ffi::Any* result) {
+  std::vector<JsonObject> descriptions;
+  for (const auto& subgraph : Player::Get().LiveSubgraphs()) {
+    descriptions.push_back(subgraph->DescribeDurations());
+  }
+  *result = ffi::String(JsonArrayText(descriptions));
+}
+
 void SetOption(ffi::PackedArgs args, ffi::Any*) {
   if (args.size() == 2) {
     const auto name = args[0].try_cast<ffi::String>();
@@ -189,6 +205,8 @@ TVM_FFI_STATIC_INIT_BLOCK() {
     for (const auto& subgraph : Player::Get().LiveSubgraphs()) subgraph->Compile();
   });
   Register("nnfarm.nnapi.describe_subgraphs", DescribeSubgraphs);
+  Register("nnfarm.nnapi.measure_durations", MeasureDurations);
+  Register("nnfarm.nnapi.describe_durations", DescribeDurations);
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace nnfarm {
 namespace nnapi {
 namespace {
 
+// More is no phone's answer, and asking for each would take for ever.
+constexpr uint32_t kMostDevices = 256;
+
 // NNAPI numbers levels 1 to 5 by Android API level (27 to 31) and later ones from 1000006.
 int LevelFromCode(int64_t code) {
   if (code >= 1000006) return static_cast<int>(std::min<int64_t>(code - 1000000, 8));
@@ -128,8 +131,15 @@ std::vector<DeviceInfo> ListDevices(const Api& api) {
   const auto check = [](int result, const char* function) {
     Check(result, fallback_code::kMissing, function);
   };
+  const auto require = [](const void* made, const char* function) {
+    RequireMade(made, fallback_code::kMissing, function);
+  };
   uint32_t count = 0;
   check(api.ANeuralNetworks_getDeviceCount(&count), "ANeuralNetworks_getDeviceCount");
+  if (count > kMostDevices) {
+    ThrowNnapiError(fallback_code::kMissing, "ANeuralNetworks_getDeviceCount: " +
+                                                 std::to_string(count) + " devices");
+  }
   for (uint32_t index = 0; index < count; ++index) {
     Device* device = nullptr;
     const char* name = nullptr;
@@ -137,10 +147,13 @@ std::vector<DeviceInfo> ListDevices(const Api& api) {
     int32_t type = 0;
     int64_t level = 0;
     check(api.ANeuralNetworks_getDevice(index, &device), "ANeuralNetworks_getDevice");
+    require(device, "ANeuralNetworks_getDevice");
     check(api.ANeuralNetworksDevice_getName(device, &name), "ANeuralNetworksDevice_getName");
+    require(name, "ANeuralNetworksDevice_getName");
     check(api.ANeuralNetworksDevice_getType(device, &type), "ANeuralNetworksDevice_getType");
     check(api.ANeuralNetworksDevice_getVersion(device, &version),
           "ANeuralNetworksDevice_getVersion");
+    require(version, "ANeuralNetworksDevice_getVersion");
     check(api.ANeuralNetworksDevice_getFeatureLevel(device, &level),
           "ANeuralNetworksDevice_getFeatureLevel");
     devices.push_back({device, name, DeviceTypeName(type), version, LevelFromCode(level)});
@@ -166,6 +179,10 @@ void Check(int result, const char* code, const char* function) {
     code = fallback_code::kTimeout;
   }
   ThrowNnapiError(code, std::string(function) + ": " + ResultName(result));
+}
+
+void RequireMade(const void* made, const char* code, const char* function) {
+  if (made == nullptr) ThrowNnapiError(code, std::string(function) + ": no error, and no result");
 }
 
 }  // namespace nnapi

@@ -102,8 +102,10 @@ inline constexpr char kReferenceDevice[] = "nnapi-reference";
   X(ANeuralNetworksCompilation_create, (Model*, Compilation**))   \
   X(ANeuralNetworksExecution_startCompute, (Execution*, Event**))
 
-// Used for a setting or with such a driver only: null where the library has none.
+// Used for a setting, a measurement or with such a driver only: null where the library has none.
 #define NNFARM_NNAPI_OPTIONAL(X)                                                         \
+  X(ANeuralNetworksExecution_setMeasureTiming, (Execution*, bool))                       \
+  X(ANeuralNetworksExecution_getDuration, (const Execution*, int32_t, uint64_t*))        \
   X(ANeuralNetworksExecution_setInputFromMemory,                                         \
     (Execution*, int32_t, const OperandType*, const Memory*, size_t, size_t))            \
   X(ANeuralNetworksExecution_setOutputFromMemory,                                        \
@@ -163,6 +165,9 @@ std::string ResultName(int result);
 // Throws NnapiError `code` naming `function` and the result unless `result` is success. A missed
 // deadline is nnapi.timeout whatever `code` says.
 void Check(int result, const char* code, const char* function);
+
+// Throws NnapiError `code` naming `function`, which reported success, when it gave nothing.
+void RequireMade(const void* made, const char* code, const char* function);
 
 }  // namespace nnapi
 }  // namespace nnfarm

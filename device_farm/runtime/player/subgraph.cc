@@ -92,6 +92,20 @@ void Subgraph::BuildAndCompile() {
   executor_.emplace(*api_, encoded_, settings_, compilation_->get(), CanLimitTime(*api_, devices_));
 }
 
+void Subgraph::MeasureDurations(bool measure) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!executor_.has_value()) return;
+  executor_->MeasureDurations(measure && CanMeasureDurations(*api_, devices_.size()));
+}
+
+JsonObject Subgraph::DescribeDurations() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  JsonObject description;
+  description.Add("symbol", encoded_.symbol);
+  if (executor_.has_value()) executor_->durations().AddTo(&description);
+  return description;
+}
+
 JsonObject Subgraph::Describe() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   JsonObject description;

@@ -34,6 +34,12 @@ class Subgraph {
   // Throws NnapiError; ffi::Error ("ValueError") for tensors that do not fit.
   void Run(tvm::ffi::PackedArgs tensors);
 
+  // Has NNAPI measure the runs that follow, where it can; nothing before it is compiled.
+  void MeasureDurations(bool measure);
+
+  // `symbol`, and what NNAPI says the last run took.
+  JsonObject DescribeDurations() const;
+
   // The members of the runner's `subgraph` event; only symbol and content before it is
   // compiled.
   JsonObject Describe() const;

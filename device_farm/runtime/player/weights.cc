@@ -34,7 +34,7 @@ Weights::Weights(const nnapi::Api& api, const std::string& directory,
   nnapi::Memory* memory = nullptr;
   const int result = api.ANeuralNetworksMemory_createFromFd(
       static_cast<size_t>(size), PROT_READ, file_.descriptor(), 0, &memory);
-  if (result == nnapi::kNoError) {
+  if (result == nnapi::kNoError && memory != nullptr) {
     memory_.reset(memory);
     return;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <set>
 
 #include "api/cpu.h"
@@ -23,35 +22,17 @@ double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-// The subgraphs that were compiled; a library without any has none.
-struct CompiledSubgraphs {
-  std::set<std::string> symbols;
-  double compile_us = 0.0;
-};
-
-CompiledSubgraphs EmitSubgraphs() {
+// The symbols of the subgraphs that were compiled; a library without any has none.
+std::set<std::string> EmitSubgraphs() {
   const std::string text = DescribeSubgraphs();
-  CompiledSubgraphs compiled;
+  std::set<std::string> symbols;
   for (const JsonValue& item : JsonValue::Parse(text, "subgraphs").Items()) {
     JsonObject event = NewEvent("subgraph");
     AddSubgraph(item, &event);
     Emit(event);
-    compiled.symbols.insert(item.Get("symbol").String());
-    compiled.compile_us += item.Get("compile_us").Number();
+    symbols.insert(item.Get("symbol").String());
   }
-  return compiled;
-}
-
-// What a first compilation takes, and leaves in the cache.
-double CompileCold(const Package& package, const std::string& library) {
-  const Session session = OpenSession(library, package.entry);
-  CompileSubgraphs();
-  const std::string text = DescribeSubgraphs();
-  double compile_us = 0.0;
-  for (const JsonValue& item : JsonValue::Parse(text, "subgraphs").Items()) {
-    compile_us += item.Get("compile_us").Number();
-  }
-  return compile_us;
+  return symbols;
 }
 
 double TimedRun(const Session& session, const InputFeed& inputs) {
@@ -120,22 +101,17 @@ void MeasureLibrary(const Options& options, const Package& package, const std::s
   // Bound threads only: TVM binds them itself otherwise. Not earlier, as the trial forks.
   if (!options.affinity.empty()) StartThreadPool(options.model.threads);
   const bool has_subgraphs = library != package.cpu_twin;
-  std::optional<double> cold_us;
-  if (has_subgraphs && options.compile_times) cold_us = CompileCold(package, library);
   const Clock::time_point start = Clock::now();
   const Session session = OpenSession(library, package.entry);
   Emit(NewEvent("loaded").Add("library", FileName(library)).Add("load_us",
                                                                 MicrosecondsSince(start)));
-  CompiledSubgraphs compiled;
+  std::set<std::string> subgraphs;
   if (has_subgraphs) {
     CompileSubgraphs();
-    compiled = EmitSubgraphs();
-  }
-  if (cold_us.has_value()) {
-    Emit(NewEvent("compile_times").Add("cold_us", *cold_us).Add("cached_us", compiled.compile_us));
+    subgraphs = EmitSubgraphs();
   }
   MeasureSession(options, package, session, inputs);
-  if (options.per_op) EmitOperations(options, session, *inputs, compiled.symbols);
+  if (options.per_op) EmitOperations(options, session, *inputs, subgraphs);
 }
 
 void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs,

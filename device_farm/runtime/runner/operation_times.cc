@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "api/player_calls.h"
 #include "api/run_error.h"
 #include "base/ffi_call.h"
+#include "base/json_reader.h"
 
 namespace nnfarm {
 namespace {
@@ -68,6 +71,19 @@ const char* KindOf(const std::string& name, const std::set<std::string>& subgrap
   return name.rfind(kMachinePrefix, 0) == 0 ? "runtime" : "cpu";
 }
 
+// NNAPI's own times of each subgraph, by symbol and name of the time.
+using DurationSamples = std::map<std::string, std::map<std::string, std::vector<double>>>;
+
+void AddDurations(DurationSamples* samples) {
+  const std::string text = DescribeDurations();
+  for (const JsonValue& item : JsonValue::Parse(text, "durations").Items()) {
+    for (const char* name : {"hardware_us", "driver_us"}) {
+      if (!item.Has(name)) continue;
+      (*samples)[item.Get("symbol").String()][name].push_back(item.Get(name).Number());
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<JsonObject> MeasureOperations(const Session& session,
@@ -75,17 +91,24 @@ std::vector<JsonObject> MeasureOperations(const Session& session,
                                           const std::set<std::string>& subgraphs,
                                           int64_t inferences) {
   const auto clock = std::make_shared<CallClock>();
+  DurationSamples durations;
   session.SetInstrument(InstrumentFor(clock));
+  MeasureDurations(true);
   for (int64_t i = 0; i < inferences; ++i) {
     clock->StartInference();
     session.Run(inputs);
+    AddDurations(&durations);
   }
+  MeasureDurations(false);
   std::vector<JsonObject> operations;
   for (const TimedCall& call : clock->calls()) {
-    operations.emplace_back()
-        .Add("name", call.name)
+    JsonObject& operation = operations.emplace_back();
+    operation.Add("name", call.name)
         .Add("kind", KindOf(call.name, subgraphs))
         .Add("us", Median(call.samples_us));
+    for (const auto& [name, samples_us] : durations[call.name]) {
+      operation.Add(name.c_str(), Median(samples_us));
+    }
   }
   return operations;
 }

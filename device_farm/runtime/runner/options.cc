@@ -17,7 +17,10 @@ using Setter = std::function<void(const std::string&)>;
 std::map<std::string, Setter> ValueOptions(Options* options) {
   std::map<std::string, Setter> setters;
   const auto text = [&](const char* name, std::string* value) {
-    setters[name] = [value](const std::string& given) { *value = given; };
+    setters[name] = [=](const std::string& given) {
+      if (given.empty()) ThrowUsage(std::string(name) + " needs a value");
+      *value = given;
+    };
   };
   const auto count = [&](const char* name, int64_t* value, int64_t least, int64_t most) {
     setters[name] = [=](const std::string& given) {

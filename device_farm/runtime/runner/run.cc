@@ -1,9 +1,7 @@
 #include "runner/run.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -15,9 +13,9 @@
 #include "api/player_calls.h"
 #include "api/run_error.h"
 #include "base/ffi_call.h"
-#include "base/file.h"
 #include "player/nnapi_error.h"
 #include "runner/child_process.h"
+#include "runner/compile_times.h"
 #include "runner/crash_record.h"
 #include "runner/events.h"
 #include "runner/measurement.h"
@@ -159,9 +157,11 @@ std::string MeasureWithTwin(const Options& options, const Package& package, Inpu
   std::optional<Fallback> fallback;
   if (options.model.mode == Mode::kAuto && options.trial) {
     fallback = Trial(options, package, inputs);
-  } else {
-    EmitText(NnapiEvent());
   }
+  if (!fallback.has_value() && options.compile_times) {
+    fallback = MeasureCompileTimes(options, package);
+  }
+  if (options.model.mode != Mode::kAuto || !options.trial) EmitText(NnapiEvent());
   if (!fallback.has_value()) fallback = MeasureNnapi(options, package, inputs);
   if (!fallback.has_value()) return package.PlannedEngine();
   if (options.model.mode == Mode::kNnapi) {
@@ -197,16 +197,6 @@ int64_t ChooseThreads(const Options& options) {
   return threads;
 }
 
-// `--compile-times` measures against a cache of its own making.
-void PrepareCache(const Options& options) {
-  if (!options.compile_times) return;
-  const std::string folder = options.CacheDir();
-  if (mkdir(folder.c_str(), 0755) != 0) {
-    ThrowUsage("--compile-times makes the folder of --cache-dir: " + folder + ": " +
-               ErrorText(errno));
-  }
-}
-
 // The kernel's high-water mark of this program. getrusage's would do, had it not kept the mark of
 // the process that started us, which may be far larger.
 int64_t PeakRssBytes() {
@@ -233,7 +223,7 @@ void RunPackage(const Options& given) {
   Options options = given;
   const Package package = Package::Load(options.package);
   InputFeed inputs(package.inputs, options.inputs);
-  PrepareCache(options);
+  if (options.compile_times) MakeCacheDir(options);
   options.model.threads = ChooseThreads(given);
   ConfigurePlayer(options.model, package);
   std::string engine;

@@ -292,8 +292,13 @@ def run_sanitized(fault_library: Callable[..., Path]) -> Runner:
 
 
 @pytest.fixture(scope="session")
-def run_from_source(fault_library: Callable[..., Path]) -> Runner:
-    return Runner((build.build("linux-x86_64-source") / "nnfarm_runner",), fault_library)
+def bundle_from_source() -> Path:
+    return build.build("linux-x86_64-source")
+
+
+@pytest.fixture(scope="session")
+def run_from_source(bundle_from_source: Path, fault_library: Callable[..., Path]) -> Runner:
+    return Runner((bundle_from_source / "nnfarm_runner",), fault_library)
 
 
 @pytest.fixture

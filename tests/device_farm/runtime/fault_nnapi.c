@@ -3,8 +3,10 @@
 // Environment (read at each call, so a fault may begin in the middle of a run):
 //   FAULT_FAIL=<function>=<result>   that function returns the result
 //   FAULT_CRASH, FAULT_HANG, FAULT_EXIT=<function>
+//   FAULT_SKIP=<function>            that function says it did, and does nothing
 //   FAULT_AFTER=<n>                  the fault begins after n good calls of that function
 //   FAULT_LEVEL=<code>               what getRuntimeFeatureLevel says (default 31)
+//   FAULT_DEVICES=<n>                how many devices there are said to be
 //   FAULT_FILE_MEMORY                compiling a model with constants in a file's memory fails
 //   FAULT_LOG=<file>                 every call's name, a line each; settings with their value
 // Compile with -DSYMBOLS=<level> to leave out the entry points of later levels.
@@ -77,7 +79,10 @@ static void note(const char* name, int64_t value) {
   fclose(file);
 }
 
-#define FAULT() do { int result = fault(__func__); if (result != 0) return result; } while (0)
+#define FAULT() do { \
+  int result = fault(__func__); \
+  if (result != 0 || is_named("FAULT_SKIP", __func__)) return result; \
+} while (0)
 
 int ANeuralNetworksMemory_createFromFd(size_t size, int protection, int fd, size_t offset, Memory** out) {
   FAULT();
@@ -254,7 +259,12 @@ int ANeuralNetworksModel_relaxComputationFloat32toFloat16(Model* model, bool all
 static Thing devices[2];  // fault-npu, nnapi-reference
 static bool is_reference(const Thing* device) { return device == &devices[1]; }
 
-int ANeuralNetworks_getDeviceCount(uint32_t* count) { FAULT(); *count = 2; return 0; }
+int ANeuralNetworks_getDeviceCount(uint32_t* count) {
+  FAULT();
+  const char* devices_given = getenv("FAULT_DEVICES");
+  *count = devices_given != NULL ? (uint32_t)strtoul(devices_given, NULL, 10) : 2;
+  return 0;
+}
 int ANeuralNetworks_getDevice(uint32_t index, Thing** device) { FAULT(); *device = &devices[index]; return 0; }
 int ANeuralNetworksDevice_getName(const Thing* device, const char** name) {
   FAULT();

@@ -114,7 +114,13 @@ def test_nothing_but_c_is_exported(bundle: Path) -> None:
     )
     exported = {line.split()[-1] for line in listing.stdout.splitlines()}
     declared = re.findall(r"\b(nnfarm_\w+)\(", (bundle / "nnfarm_runtime.h").read_text())
-    assert exported == set(declared)
+    assert exported == {*declared, "nnfarm_runner_main"}
+
+
+def test_a_bundle_with_tvm_in_it_is_small(bundle_from_source: Path) -> None:
+    """What Android gets, C API and TVM's libraries among it."""
+    sizes = {path.name: path.stat().st_size for path in bundle_from_source.iterdir()}
+    assert sum(sizes.values()) < 3_500_000, sizes
 
 
 def test_android_without_an_ndk_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WEIGHTS_FILE, WeightsPool, encode, operand_entries
 from workers.backends.nnapi.model import Model, Operand
+from workers.backends.nnapi.per_channel import without_channels
 from workers.backends.nnapi.quantized import for_level, quantizations
-from workers.backends.nnapi.rank import drop_batch
+from workers.backends.nnapi.rank import lower_ranks
 from workers.backends.nnapi.scalars import lift_scalars
 from workers.backends.nnapi.sites import Match, SiteFinder
 from workers.graph.graph import Graph
@@ -44,10 +45,12 @@ class NnapiBackend:
 
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
         """Ranks lowered, composites taken apart, quantized tensors in the form the level has."""
-        half = self.precision_at(feature_level) is Precision.FLOAT16
-        return for_level(
-            decompose(drop_batch(lift_scalars(graph)), feature_level, half), feature_level
-        )
+        precision = self.precision_at(feature_level)
+        if precision is Precision.FLOAT32:  # in less, rounding would not find the integers
+            graph = without_channels(graph, feature_level)
+        graph = lower_ranks(lift_scalars(graph))
+        half = precision is Precision.FLOAT16
+        return for_level(decompose(graph, feature_level, half), feature_level)
 
     def precision_at(self, feature_level: int) -> Precision:
         """The precision asked for, or the nearest that a level has."""

@@ -111,7 +111,9 @@ def _earlier(
 
 
 def _on_real_numbers(place: Place, call: relax.Call, rewrite: Rewrite) -> relax.Expr | None:
-    if not _is_real(place, call):
+    # A norm is computed in real numbers whatever is around it: it stands in no unit of integers.
+    is_norm = call.op.name in normalizations.REWRITES and static_shape(call) is not None
+    if not _is_real(place, call) and not (is_norm and dtype_of(call) == "float32"):
         return None
     return rewrite(place.emit, call, [place.new(arg) for arg in call.args])
 

@@ -1,145 +1,180 @@
-"""Tensors of rank 5 and more with a leading axis of one element, without it.
+"""Tensors of rank 5 and more, as tensors of rank 4 at most.
 
-NNAPI ends at rank 4. A batch of one says nothing, and detection heads work on [1, anchors, height,
-width, values]: what is computed element by element, sliced, joined or transposed behind the batch
-axis is the same one rank lower.
+NNAPI ends at rank 4. Detection heads work on [1, anchors, height, width, values], attention on
+[windows, tokens, 3, heads, size]: what is computed element by element, along an axis or by a stack
+of products is the same on tensors whose other axes are joined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tvm import relax
 
+from workers.backends.nnapi.axes import MAX_RANK, merged, steps_of
+from workers.backends.nnapi.folding import FOLDED, Shape, elementwise
 from workers.graph.graph import Binding, Graph, constant_value, static_shape
+from workers.graph.quantization import DEQUANTIZE, QUANTIZE, quantization_of
 from workers.graph.rewriter import GraphRewriter, Lazy
 
-MAX_RANK = 4
-
 _UNARY = """
-nn.relu nn.leakyrelu nn.silu nn.gelu nn.gelu_tanh sigmoid tanh exp log sqrt rsqrt abs negative
-floor ceil erf sin sign square clip astype
+nn.relu nn.leakyrelu nn.silu nn.gelu nn.gelu_tanh nn.softplus nn.selu sigmoid tanh exp log sqrt
+rsqrt abs negative floor ceil round erf sin cos sign square clip astype isnan logical_not
 """
 _BINARY = """
 add subtract multiply divide power maximum minimum equal not_equal less less_equal greater
-greater_equal logical_and logical_or where
+greater_equal logical_and logical_or logical_xor mod floor_mod floor_divide where
 """
 ELEMENTWISE = frozenset(f"relax.{name}" for name in f"{_UNARY} {_BINARY}".split())
 """Operators that work on each element by itself."""
 
 
-def drop_batch(graph: Graph) -> Graph:
-    """The same graph, tensors of high rank without a leading axis of one element."""
+def lower_ranks(graph: Graph) -> Graph:
+    """The same graph, tensors of high rank with joined axes wherever that is known how."""
     if not any(_is_high(static_shape(b.var)) for b in graph.bindings if b.call is not None):
         return graph
     return _Pass(graph).run()
 
 
 def _is_high(shape: Sequence[int] | None) -> bool:
-    return shape is not None and len(shape) > MAX_RANK and shape[0] == 1
+    return shape is not None and len(shape) > MAX_RANK
 
 
 class _Pass:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._rewriter = GraphRewriter(graph)
-        self._low: dict[relax.Var, relax.Expr] = {}  # old variable -> its value, one rank lower
-        self._handlers: dict[str, Callable[[relax.Call], relax.Expr | None]] = {
-            "relax.reshape": self._reshape,
-            "relax.permute_dims": self._permute,
-            "relax.concat": self._concat,
-            "relax.strided_slice": self._slice,
-            "relax.nn.softmax": self._softmax,
-        }
+        self._joined: dict[relax.Var, relax.Expr] = {}  # old variable -> the elements, reshaped
 
     def run(self) -> Graph:
-        return self._rewriter.run(self._rule)
+        graph = self._rewriter.run(self._rule)
+        # Once more: operands reshaped for a rule that then did not serve are not to be claimed.
+        return GraphRewriter(graph).run(lambda *_: None)
 
     def _rule(self, rewriter: GraphRewriter, binding: Binding) -> relax.Expr | Lazy | None:
         call, shape = binding.call, static_shape(binding.var)
-        if call is None:
+        if call is None or shape is None:
             return None
-        if call.op.name == "relax.reshape" and self._has_low(call.args[0]) and shape is not None:
-            low = rewriter.emit(relax.op.reshape(self._low[call.args[0]], shape))
-            return low if not _is_high(shape) else self._keep(binding.var, low, shape)
-        if not _is_high(shape) or shape is None:
+        if call.op.name == "relax.reshape":
+            return self._reshape(binding.var, call, shape)
+        if not any(_is_high(static_shape(v)) for v in (binding.var, *_tensors(call))):
             return None
-        is_plain = call.op.name in ELEMENTWISE
-        handler = self._elementwise if is_plain else self._handlers.get(call.op.name)
-        result = handler(call) if handler is not None else None
+        if any(static_shape(tensor) is None for tensor in _tensors(call)):
+            return None
+        result = self._lowered(binding, call)
         if result is None:
             return None
-        return self._keep(binding.var, rewriter.emit(result), shape)
+        low = rewriter.emit(result)
+        if static_shape(low) == shape:
+            return low
+        return self._keep(binding.var, low, shape)
 
-    def _keep(self, var: relax.Var, low: relax.Expr, shape: Sequence[int]) -> Lazy:
-        if len(static_shape(low) or ()) == len(shape):
-            low = self._rewriter.emit(relax.op.reshape(low, shape[1:]))
-        self._low[var] = low
-        return lambda: self._rewriter.emit(relax.op.reshape(low, shape), frozenset())
+    def _keep(self, var: relax.Var, low: relax.Expr, shape: Shape) -> Lazy:
+        self._joined[var] = low
+        origins = self._rewriter.current_origins
+        return lambda: self._rewriter.emit(relax.op.reshape(low, shape), origins)
 
-    def _has_low(self, expr: relax.Expr) -> bool:
-        return isinstance(expr, relax.Var) and expr in self._low
+    def _reshape(self, var: relax.Var, call: relax.Call, shape: Shape) -> relax.Expr | Lazy | None:
+        source = call.args[0]
+        is_high = _is_high(shape) and not self._is_in_movement(var)
+        if is_high and static_shape(source) is not None and constant_value(source) is None:
+            return self._keep(var, self._any_form(source), shape)
+        if isinstance(source, relax.Var) and source in self._joined:
+            return self._rewriter.emit(relax.op.reshape(self._joined[source], shape))
+        return None
 
-    def _lowered(self, expr: relax.Expr) -> relax.Expr:
-        """An operand whose leading axis, if it has one, has one element."""
-        if self._has_low(expr):
-            return self._low[expr]
-        shape = static_shape(expr)
-        if not _is_high(shape) or shape is None:
-            return self._rewriter.new(expr)
+    def _any_form(self, expr: relax.Expr) -> relax.Expr:
+        if isinstance(expr, relax.Var) and expr in self._joined:
+            return self._joined[expr]
+        return self._rewriter.new(expr)
+
+    def _is_in_movement(self, var: relax.Var) -> bool:
+        """Whether a transpose and a reshape follow, which are claimed together with this one."""
+        readers = self._graph.users.get(var, ())
+        return len(readers) == 1 and self._is_moved(readers[0])
+
+    def _is_moved(self, permute: Binding) -> bool:
+        """Whether a transpose stands between two reshapes and has no other reader."""
+        if permute.call is None or permute.op_name != "relax.permute_dims":
+            return False
+        source, readers = permute.call.args[0], self._graph.users.get(permute.var, ())
+        first = self._graph.value_of.get(source) if isinstance(source, relax.Var) else None
+        return (
+            isinstance(first, relax.Call)
+            and getattr(first.op, "name", "") == "relax.reshape"
+            and len(self._graph.users[source]) == 1
+            and [reader.op_name for reader in readers] == ["relax.reshape"]
+            and not {source, permute.var} & set(self._graph.outputs)
+        )
+
+    def _lowered(self, binding: Binding, call: relax.Call) -> relax.Expr | None:
+        name = call.op.name
+        if name == "relax.permute_dims":
+            return None if self._is_moved(binding) else self._permute(call)
+        if name in (QUANTIZE, DEQUANTIZE):
+            return self._between_numbers(call)
+        rule = elementwise if name in ELEMENTWISE else FOLDED.get(name)
+        result = rule(call, self._reshaped) if rule is not None else None
+        if not isinstance(result, relax.Call):
+            return result
+        if _is_high(static_shape(self._rewriter.typed(result))):
+            return None
+        is_low = not any(_is_high(static_shape(tensor)) for tensor in _tensors(result))
+        return result if is_low else None
+
+    def _reshaped(self, expr: relax.Expr, shape: Shape) -> relax.Expr:
         array = constant_value(expr)
         if array is not None:
-            return relax.const(array[0], array.dtype.name)
-        low = self._rewriter.emit(
-            relax.op.reshape(self._rewriter.new(expr), shape[1:]), frozenset()
-        )
-        if isinstance(expr, relax.Var):
-            self._low[expr] = low
-        return low
+            return relax.const(array.reshape(shape), array.dtype.name)
+        value = self._any_form(expr)
+        if static_shape(value) == shape:
+            return value
+        source = self._graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
+        if _has_one_scale(source, DEQUANTIZE):
+            # Next to its reader, or the quantized unit it belongs to falls apart.
+            integers = self._reshaped(source.args[0], shape)
+            return self._rewriter.emit(self._with_data(source, integers))
+        return self._rewriter.emit(relax.op.reshape(value, shape))
 
-    def _elementwise(self, call: relax.Call) -> relax.Expr | None:
-        tensors = [arg for arg in call.args if isinstance(arg.ty, relax.TensorType)]
-        if any(static_shape(t) is None for t in tensors):
+    def _between_numbers(self, call: relax.Call) -> relax.Expr | None:
+        """(De)quantize with one scale, in the form its operand has already."""
+        data = call.args[0]
+        low = self._joined.get(data) if isinstance(data, relax.Var) else None
+        if low is None or _is_high(static_shape(low)):
             return None
-        args = [
-            self._lowered(arg) if isinstance(arg.ty, relax.TensorType) else arg for arg in call.args
-        ]
-        return relax.Call(call.op, args, call.attrs, call.ty_args)
+        return self._with_data(call, low) if _has_one_scale(call, call.op.name) else None
 
-    def _reshape(self, call: relax.Call) -> relax.Expr | None:
-        shape = static_shape(call)
-        assert shape is not None  # _rule asked
-        return relax.op.reshape(self._rewriter.new(call.args[0]), shape[1:])
+    @staticmethod
+    def _with_data(call: relax.Call, data: relax.Expr) -> relax.Call:
+        return relax.Call(call.op, [data, *call.args[1:]], call.attrs, call.ty_args)
 
     def _permute(self, call: relax.Call) -> relax.Expr | None:
-        if call.attrs.axes is None or not _is_high(static_shape(call.args[0])):
-            return None
-        first, *rest = (int(a) for a in call.attrs.axes)
-        # Both leading axes have one element: whichever went to the front stands in for the other.
-        order = [(first if axis == 0 else axis) - 1 for axis in rest]
-        return relax.op.permute_dims(self._lowered(call.args[0]), order)
+        source = static_shape(call.args[0]) or ()
+        axes = call.attrs.axes
+        rank = len(source)
+        order = [*range(rank)][::-1] if axes is None else [int(a) % rank for a in axes]
+        shape, order = merged(source, order)
+        value: relax.Expr | None = None
+        for step in steps_of(shape, order) or ():
+            folded, short = merged(shape, step)
+            if value is None:
+                value = self._reshaped(call.args[0], folded)
+            else:
+                value = self._rewriter.emit(relax.op.reshape(value, folded))
+            value = self._rewriter.emit(relax.op.permute_dims(value, short))
+            shape = tuple(shape[a] for a in step)
+        return value
 
-    def _concat(self, call: relax.Call) -> relax.Expr | None:
-        items, rank = call.args[0], len(static_shape(call) or ())
-        axis = int(call.attrs.axis or 0) % rank
-        if not isinstance(items, relax.Tuple) or axis == 0:
-            return None
-        return relax.op.concat([self._lowered(item) for item in items.fields], axis - 1)
 
-    def _slice(self, call: relax.Call) -> relax.Expr | None:
-        axes, rank = call.args[1], len(static_shape(call) or ())
-        if not isinstance(axes, relax.Tuple):
-            return None
-        positions = [int(getattr(a, "value", a)) % rank for a in axes.fields]
-        if 0 in positions or not _is_high(static_shape(call.args[0])):
-            return None
-        return relax.op.strided_slice(
-            self._lowered(call.args[0]),
-            [p - 1 for p in positions],
-            *call.args[2:],
-            assume_inbound=bool(call.attrs.assume_inbound),
-        )
+def _has_one_scale(expr: relax.Expr | None, name: str) -> bool:
+    """Whether it is that operation, (de)quantize, with one scale for the whole tensor."""
+    if not isinstance(expr, relax.Call) or getattr(expr.op, "name", "") != name:
+        return False
+    numbers = quantization_of(expr)
+    return numbers is not None and numbers.axis is None
 
-    def _softmax(self, call: relax.Call) -> relax.Expr | None:
-        axis = int(call.attrs.axis) % len(static_shape(call) or (1,))
-        return None if axis == 0 else relax.op.nn.softmax(self._lowered(call.args[0]), axis - 1)
+
+def _tensors(call: relax.Call) -> list[relax.Expr]:
+    """Tensor operands, those in tuples too."""
+    groups = [arg.fields if isinstance(arg, relax.Tuple) else [arg] for arg in call.args]
+    return [item for group in groups for item in group if isinstance(item.ty, relax.TensorType)]

@@ -13,13 +13,14 @@ from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL
 from tests.workers.backends.nnapi.composed_cases import COMPOSED as LATER
 from tests.workers.backends.nnapi.early_cases import EARLY
 from tests.workers.backends.nnapi.playing import answers, play, write_subgraph
+from tests.workers.backends.nnapi.rank_cases import RANKS
 from workers.backends.nnapi.backend import NnapiBackend
 from workers.frontends.onnx import import_onnx
 from workers.graph.graph import Graph
 from workers.pipeline.stages.ingest import normalise
 from workers.pipeline.stages.partition import partition
 
-COMPOSED = {**LATER, **EARLY}
+COMPOSED = {**LATER, **EARLY, **RANKS}
 
 
 def _graph(name: str, folder: Path) -> Graph:

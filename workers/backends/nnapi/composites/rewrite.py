@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
+from workers.backends.nnapi.axes import MAX_RANK
 from workers.graph.graph import Graph, constant_value, static_shape
 from workers.graph.quantization import DEQUANTIZE, dequantize, quantization_of, quantize
 from workers.graph.rewriter import GraphRewriter, Lazy
@@ -60,8 +61,9 @@ class Place:
         return self.rewriter.new(expr)
 
     def reshaped(self, value: relax.Expr, shape: Sequence[int]) -> relax.Expr:
-        """Bind a value of the new graph in another shape, whatever shapes it had on the way."""
-        source = self.unshaped.get(value, value)
+        """Bind a value of the new graph in another shape; past a shape too high for NNAPI."""
+        is_low = len(static_shape(value) or ()) <= MAX_RANK
+        source = value if is_low else self.unshaped.get(value, value)
         if static_shape(source) == tuple(shape):
             return source
         origins = self.rewriter.current_origins

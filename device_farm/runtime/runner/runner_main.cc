@@ -1,4 +1,5 @@
-// nnfarm_runner: runs a package on the device it stands on. See docs/reference/runner.md.
+#include "runner/runner_main.h"
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -19,7 +20,7 @@ int Fail(nnfarm::ExitCode exit_code, const std::string& code, const std::string&
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int nnfarm_runner_main(int argc, char** argv) {
   // A full disk or a limit on file sizes is an error to report, not a reason to die.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
