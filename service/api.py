@@ -16,6 +16,9 @@ from service.resources.models import routes as models
 from service.resources.quantizations import routes as quantizations
 from service.resources.quantizations import worker_routes as quantize_workers
 from service.resources.runs import routes as runs
+from service.resources.runtime_bundles import routes as runtime_bundles
+from service.resources.tunings import routes as tunings
+from service.resources.tunings import worker_routes as tune_workers
 
 
 def make_router() -> APIRouter:
@@ -25,15 +28,19 @@ def make_router() -> APIRouter:
         models.router,
         datasets.router,
         quantizations.router,
+        tunings.router,
         compilations.router,
         artifacts.router,
         devices.router,
         runs.router,
+        runtime_bundles.router,
         compile_workers.router,
         quantize_workers.router,
+        tune_workers.router,
         blobs.router,
         devices.agent_router,
         runs.agent_router,
+        runtime_bundles.upload_router,
         health.router,
     ):
         router.include_router(part)

@@ -23,6 +23,13 @@ def allow_user(components: ComponentsDep, credentials: _Credentials) -> None:
         _require_one_of(components.settings.api_tokens, credentials)
 
 
+def allow_user_or_agent(components: ComponentsDep, credentials: _Credentials) -> None:
+    """Whom `allow_user` lets in, and holders of the agents' token."""
+    settings = components.settings
+    if settings.api_tokens:
+        _require_one_of((*settings.api_tokens, settings.agent_token), credentials)
+
+
 def allow_worker(components: ComponentsDep, credentials: _Credentials) -> None:
     """Holders of the workers' token."""
     _require_one_of((components.settings.worker_token,), credentials)

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.contracts.errors import NnfarmError
 from service.http_errors import problem_response
 
-_STREAMED = ("/v1/models", "/v1/datasets", "/internal/v1/blobs/")
+_STREAMED = ("/v1/models", "/v1/datasets", "/internal/v1/blobs/", "/internal/v1/runtime-bundles")
 
 
 class BodyLimit:

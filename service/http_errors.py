@@ -28,6 +28,7 @@ _CODE_BY_STATUS = {
 _CODE_OF_BAD_OPTIONS = {
     "/v1/compilations": "compile.bad_option",
     "/v1/quantizations": "quantize.bad_option",
+    "/v1/tunings": "tune.bad_option",
 }
 """Requests whose `options` have a code of their own for mistakes, by path."""
 

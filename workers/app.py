@@ -21,6 +21,7 @@ from workers.settings import WorkerSettings
 from workers.tasks.compile import COMPILATION
 from workers.tasks.job import JobWorker, register
 from workers.tasks.quantize import QUANTIZATION
+from workers.tasks.tune import TUNING
 from workers.toolchain.link import AndroidLinker
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def create_app(settings: WorkerSettings) -> Celery:
         # one's is refused by the claim because the reporter's heartbeat holds the lease.
         broker_transport_options={"visibility_timeout": settings.visibility_timeout_s},
     )
-    kinds = (replace(COMPILATION, entry=settings.job_entry), QUANTIZATION)
+    kinds = (replace(COMPILATION, entry=settings.job_entry), QUANTIZATION, TUNING)
     worker = JobWorker(
         settings,
         ServiceClient(settings.url, settings.worker_token.get_secret_value()),

@@ -11,6 +11,6 @@ with Client("http://127.0.0.1:8000") as client:
 """
 
 from service.client.http import Client
-from service.client.messages import CompilationRequest, QuantizationRequest
+from service.client.messages import CompilationRequest, QuantizationRequest, TuningRequest
 
-__all__ = ["Client", "CompilationRequest", "QuantizationRequest"]
+__all__ = ["Client", "CompilationRequest", "QuantizationRequest", "TuningRequest"]

@@ -11,20 +11,16 @@ import typer
 from pydantic import ValidationError
 from typer.exceptions import TyperException
 
-from service.client import arguments
+from service.client import arguments, runtime_command
 from service.client.compiling import CompileCommand, show_results
-from service.client.messages import QUANTIZATION_PREFIX, CompilationId, QuantizationId
+from service.client.job_commands import cancel, show
+from service.client.messages import CompilationId
 from service.client.quantize_command import quantize
-from service.client.quantizing import show_quantization
 from service.client.results import EXIT_CODE_HELP, ExitCode, Thresholds, exit_code_of
 from service.client.session import Session
-from service.client.tables import (
-    coverage_table,
-    device_table,
-    model_table,
-    operation_table,
-)
+from service.client.tables import device_table, model_table
 from service.client.terminal import Terminal
+from service.client.tune_command import tune
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import CompileOptions, Precision
 from service.contracts.targets import Abi
@@ -158,49 +154,10 @@ def compile_model(
 
 
 app.command(name="quantize", epilog=EXIT_CODE_HELP)(quantize)
-
-
-@app.command()
-def show(
-    context: typer.Context,
-    job_id: Annotated[
-        str, typer.Argument(help="Id of a compilation (cmp_...) or a quantization (qnt_...).")
-    ],
-    ops: Annotated[
-        bool, typer.Option("--ops", help="Every operation: where it runs, and why.")
-    ] = False,
-) -> None:
-    """Show a compilation's artifacts and runs, or what a quantization costs."""
-    session: Session = context.obj
-    with session.client() as client:
-        if job_id.startswith(QUANTIZATION_PREFIX):
-            quantization = client.quantizations.get(QuantizationId(job_id))
-            raise typer.Exit(show_quantization(client, session.terminal, quantization))
-        compilation = client.compilation(CompilationId(job_id))
-        if not ops:
-            raise typer.Exit(show_results(client, session.terminal, compilation, None))
-        reports = [client.explanation(client.artifact(ref.id)) for ref in compilation.artifacts]
-        content = {"reports": [report.model_dump(mode="json") for report in reports]}
-        coverage = [coverage_table(report) for report in reports[:1]]
-        session.terminal.show(content, *map(operation_table, reports), *coverage)
-
-
-@app.command()
-def cancel(
-    context: typer.Context,
-    job_id: Annotated[
-        str, typer.Argument(help="Id of a compilation (cmp_...) or a quantization (qnt_...).")
-    ],
-) -> None:
-    """End a job that is not over, for all who asked for it."""
-    session: Session = context.obj
-    with session.client() as client:
-        job = (
-            client.quantizations.cancel(QuantizationId(job_id))
-            if job_id.startswith(QUANTIZATION_PREFIX)
-            else client.cancel(CompilationId(job_id))
-        )
-        session.terminal.show(job.model_dump(mode="json"), f"{job.id} was cancelled")
+app.add_typer(runtime_command.app, name="runtime")
+app.command(name="tune", epilog=EXIT_CODE_HELP)(tune)
+app.command()(show)
+app.command()(cancel)
 
 
 @app.command()

@@ -32,6 +32,7 @@ from service.client.messages import (
 )
 from service.client.packing import uploadable
 from service.client.quantizations import Quantizations
+from service.client.runtime_bundles import RuntimeBundles
 from service.client.transfer import (
     CountedFile,
     OnBytes,
@@ -40,6 +41,7 @@ from service.client.transfer import (
     write_checked,
     write_package,
 )
+from service.client.tunings import Tunings
 from service.contracts.artifacts import ExplanationReport
 from service.contracts.errors import NnfarmError
 
@@ -64,6 +66,8 @@ class Client:
     ) -> None:
         self._connection = Connection(url, token, transport)
         self.quantizations = Quantizations(self._connection)
+        self.runtime_bundles = RuntimeBundles(self._connection)
+        self.tunings = Tunings(self._connection)
 
     def __enter__(self) -> Self:
         return self

@@ -14,10 +14,13 @@ from service.contracts.artifacts import ExplanationReport, Manifest
 from service.contracts.devices import DeviceDescription, DeviceState
 from service.contracts.errors import Problem
 from service.contracts.jobs import CompileOptions, JobStatus
+from service.contracts.kernels import KernelTiming
 from service.contracts.quantization import ModelOrigin, QuantizationCost, QuantizeOptions
 from service.contracts.runs import RunMeasurement, RunStatus
+from service.contracts.runtime_bundles import RuntimeBundleDescription
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
+from service.contracts.tuning import TuneOptions
 
 ModelId = NewType("ModelId", str)
 DatasetId = NewType("DatasetId", str)
@@ -26,9 +29,13 @@ ArtifactId = NewType("ArtifactId", str)
 DeviceId = NewType("DeviceId", str)
 RunId = NewType("RunId", str)
 QuantizationId = NewType("QuantizationId", str)
+TuningId = NewType("TuningId", str)
 
 QUANTIZATION_PREFIX = "qnt_"
 """What ids of quantizations begin with."""
+
+TUNING_PREFIX = "tun_"
+"""What ids of tunings begin with."""
 
 RunOn = Literal["none", "any", "all"] | tuple[str, ...]
 """Which devices run the artifacts: none, one each, every compatible one, or these ids."""
@@ -106,6 +113,48 @@ class Quantization(_Resource):
     cost: QuantizationCost | None = None
 
 
+class TuningRequest(BaseModel):
+    """Body of `POST /v1/tunings`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model_id: ModelId
+    options: TuneOptions = TuneOptions()
+
+
+class TuningRecord(_Resource):
+    """What was measured of one kernel."""
+
+    id: str
+    signature: str
+    kernel: str
+    calls: int
+    is_kept: bool
+    before: KernelTiming
+    after: KernelTiming | None = None
+    tried: int
+
+
+class Tuning(_Resource):
+    """A tune request, how far it is, and what came of it."""
+
+    id: TuningId
+    model: Model
+    options: TuneOptions
+    status: JobStatus
+    stage: str | None = None
+    done: int = 0
+    total: int = 0
+    error: Problem | None = None
+    abi: Abi | None = None
+    machine: str | None = None
+    kernel_count: int | None = None
+    known_count: int | None = None
+    before: KernelTiming | None = None
+    after: KernelTiming | None = None
+    records: tuple[TuningRecord, ...] = ()
+
+
 class ArtifactRef(_Resource):
     """An artifact as listed with its compilation."""
 
@@ -135,6 +184,17 @@ class Compilation(_Resource):
     def finished_runs(self) -> frozenset[RunId]:
         """Runs that are over; in the answer to a request these are an earlier request's."""
         return frozenset(run.id for run in self.runs if run.status in FINAL_RUN)
+
+
+class RuntimeBundle(_Resource):
+    """What a device of a target needs to run packages."""
+
+    id: str
+    target: str
+    sha256: str
+    size_bytes: int
+    description: RuntimeBundleDescription
+    created_at: str
 
 
 class Artifact(_Resource):

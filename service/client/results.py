@@ -84,12 +84,14 @@ def label_of(result: Result) -> str:
 
 
 def notes_on(result: Result) -> list[str]:
-    """What a person must know beside the numbers: failures, skips, fallbacks, doubts."""
+    """What a person must know beside the numbers: tuning, failures, skips, fallbacks, doubts."""
     run = result.run
-    if run is None:
-        return []
     label = label_of(result)
     notes = list[str]()
+    if tuned := result.artifact.manifest.tuned_kernels:
+        notes.append(f"{label}: {len(tuned)} CPU kernels by tuned schedules, see its manifest")
+    if run is None:
+        return notes
     if run.error is not None:
         verb = "not run" if run.status is RunStatus.SKIPPED else run.status.value
         notes.append(f"{label}: {verb}: {run.error.detail} ({run.error.code})")

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from service.contracts.kernels import AppliedTuning
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
 
@@ -128,4 +129,7 @@ class Manifest(BaseModel):
         default_factory=dict,
         description="How the player asks NNAPI; see docs/reference/runner.md",
         examples=[{"preference": "low-power"}],
+    )
+    tuned_kernels: tuple[AppliedTuning, ...] = Field(
+        (), description="CPU kernels with a schedule from the tuning database"
     )

@@ -76,6 +76,12 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     "quantize.unsupported_model": ErrorKind(_U, 422, "The model cannot be quantized"),
     "quantize.limit_exceeded": ErrorKind(_U, 422, "The model exceeds the quantization limits"),
     "quantize.crashed": ErrorKind(_B, 500, "The quantizer crashed on this model"),
+    # tunings
+    "tune.bad_option": ErrorKind(_U, 422, "A tuning option is not valid"),
+    "tune.unsupported_target": ErrorKind(_U, 422, "Kernels cannot be measured there"),
+    "tune.unsupported_host": ErrorKind(_U, 422, "The worker's machine runs no Android ABI"),
+    "tune.limit_exceeded": ErrorKind(_U, 422, "The model exceeds the tuning limits"),
+    "tune.crashed": ErrorKind(_B, 500, "The tuner crashed on this model"),
     # jobs of any kind
     "job.cancelled": ErrorKind(_U, 409, "The job was cancelled"),
     # runs

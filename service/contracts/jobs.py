@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from service.contracts.artifacts import Manifest, Sha256
 from service.contracts.errors import Problem
+from service.contracts.kernels import KernelTuning, Signature, TunedKernel
 from service.contracts.nnapi_settings import NnapiSettings
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
@@ -116,6 +117,8 @@ class Stage(StrEnum):
     CALIBRATE = "calibrate"  # the float model on the dataset: the range of every tensor
     QUANTIZE = "quantize"
     MEASURE = "measure"  # both models on the dataset: what quantization costs
+    # tunings: ingest, then
+    TUNE = "tune"  # each kernel by itself; then measure, the whole model before and after
 
 
 class JobTicket(BaseModel):
@@ -136,6 +139,9 @@ class JobSpec(JobTicket):
     dataset_sha256: Sha256 | None
     targets: tuple[CompileTarget, ...]
     options: CompileOptions
+    tuned: tuple[TunedKernel, ...] = Field(
+        (), description="Schedules that measured faster than the compiler's own, for its targets"
+    )
 
 
 class StageEvent(BaseModel):
@@ -148,6 +154,7 @@ class StageEvent(BaseModel):
     total: int = Field(description="Steps of the whole job")
     duration_us: int | None = None
     message: str = ""
+    tuned: KernelTuning | None = Field(None, description="Of a tuning: a kernel that is done")
 
 
 class EvaluationSet(BaseModel):
@@ -195,6 +202,9 @@ class CompileOutcome(JobOutcome):
     signature: ModelSignature
     evaluation: EvaluationSet
     artifacts: tuple[BuiltArtifact, ...]
+    kernels: dict[Abi, tuple[Signature, ...]] = Field(
+        default_factory=dict, description="CPU kernels that would have taken a tuned schedule"
+    )
 
     def blob_sizes(self) -> dict[Sha256, int | None]:
         """The evaluation set and the parts of all artifacts."""

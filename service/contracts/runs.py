@@ -121,7 +121,13 @@ class RunMeasurement(BaseModel):
     latency: LatencyStats
     samples_us: tuple[float, ...]
     load_us: float
-    compile_us: float
+    compile_us: float = Field(description="Of all subgraphs in this run, by cache where it served")
+    compile_cold_us: float | None = Field(
+        None, description="In a fresh process without a cache; at the artifact's first run there"
+    )
+    compile_cached_us: float | None = Field(
+        None, description="In a fresh process by NNAPI's compilation cache, from feature level 3"
+    )
     first_run_us: float
     peak_memory_bytes: int | None
     accuracy: Accuracy

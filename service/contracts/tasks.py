@@ -8,5 +8,8 @@ COMPILE_TASK = "nnfarm.compile"
 QUANTIZE_TASK = "nnfarm.quantize"
 """Arguments: (quantization_id: str,)."""
 
+TUNE_TASK = "nnfarm.tune"
+"""Arguments: (tuning_id: str,)."""
+
 COMPILE_QUEUE = "compile"
 """Every kind of job of the compile workers: a worker serves them all."""

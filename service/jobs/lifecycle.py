@@ -103,6 +103,7 @@ def record_events(
     extend(row, lease_s)
     for event in events:
         row.stage, row.done, row.total = event.stage, event.done, event.total
+        kind.take_event(session, row, event)
         repository.append_event(
             session, kind.row, row.id, "progress", event.model_dump(mode="json")
         )

@@ -15,6 +15,8 @@ from service.resources.devices import tables as devices
 from service.resources.models import tables as models
 from service.resources.quantizations import tables as quantizations
 from service.resources.runs import tables as runs
+from service.resources.runtime_bundles import tables as runtime_bundles
+from service.resources.tunings import tables as tunings
 
 # Importing a module of tables puts them into the metadata.
 TABLE_MODULES = (
@@ -28,6 +30,8 @@ TABLE_MODULES = (
     outbox,
     quantizations,
     runs,
+    runtime_bundles,
+    tunings,
 )
 
 context.configure(

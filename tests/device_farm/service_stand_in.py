@@ -14,7 +14,7 @@ from service.contracts.devices import AgentReport
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import EvaluationSet
 from service.contracts.runs import Lease, LeaseRequest, MeasureOptions, RunReport
-from tests.device_farm.stand_in import Package
+from tests.device_farm.stand_in import Package, sha256
 
 AGENT_TOKEN = "agents-only"
 
@@ -30,6 +30,8 @@ class ServiceStandIn:
         self.downloads: list[str] = []
         self.fenced: set[str] = set()
         self.leased: dict[str, str] = {}
+        self.bundles: dict[str, bytes] = {}
+        self.is_damaging_bundles = False
         self._blobs: dict[str, bytes] = {}
         self._waiting: list[tuple[str, Package, float, float]] = []
 
@@ -143,6 +145,17 @@ def make_app(state: ServiceStandIn) -> FastAPI:
     def blob(sha256: str, authorization: str = Header("")) -> Response:
         assert authorization.startswith("Bearer lease-"), authorization
         return Response(state.blob(sha256), media_type="application/octet-stream")
+
+    @app.get("/v1/runtime-bundles", dependencies=[Depends(agent)])
+    def runtime_bundles() -> dict[str, list[dict[str, str]]]:
+        found = state.bundles.items()
+        return {"items": [{"target": name, "sha256": sha256(content)} for name, content in found]}
+
+    @app.get("/v1/runtime-bundles/{target}/content", dependencies=[Depends(agent)])
+    def runtime_bundle(target: str) -> Response:
+        state.note(lambda: state.downloads.append(target))
+        content = b"other bytes" if state.is_damaging_bundles else state.bundles[target]
+        return Response(content, media_type="application/zip")
 
     return app
 

@@ -29,17 +29,20 @@ nnapi() {
 }
 [ "$1" = --probe ] && { nnapi; exit 0; }
 while [ $# -gt 0 ]; do
+    [ "$1" = --compile-times ] && { compile_times=yes; shift; continue; }
     case "$1" in
         --package) package=$2 ;;
         --inputs) inputs=$2 ;;
         --outputs) outputs=$2 ;;
         --iterations) iterations=$2 ;;
+        --cache-dir) cache=$2 ;;
         --crash-record|--warmup|--min-duration-ms|--max-iterations) ;;
         *) echo "usage: $1" >&2; exit 2 ;;
     esac
     shift 2
 done
 [ -f "$package/manifest.json" ] || exit 3
+[ -n "$compile_times" ] && { mkdir "$cache" || exit 2; }
 . "$package/model.so"
 """
 
@@ -47,6 +50,7 @@ GOOD = """
 nnapi
 echo '{"event": "loaded", "library": "model.so", "load_us": 10.5}'
 echo '{"event": "subgraph", "symbol": "s0", "compile_us": 20, "operations": 3, "devices": ["npu"]}'
+[ -n "$compile_times" ] && echo '{"event": "compile_times", "cold_us": 22, "cached_us": 3}'
 echo '{"event": "first_run", "us": 30}'
 echo '{"event": "latency", "samples_us": [100, 102, 101]}'
 cp "$inputs" "$outputs" || exit 7
@@ -115,8 +119,15 @@ def make_runtime_dir(folder: Path) -> Path:
     target.mkdir(parents=True)
     (target / "nnfarm_runner").write_text(RUNNER)
     (target / "nnfarm_runner").chmod(0o755)
-    (target / "bundle.json").write_text(json.dumps({"runner": "stand-in"}))
+    describe_bundle(target, {"nnfarm_runner": "stand-in"})
     return folder
+
+
+def describe_bundle(folder: Path, versions: dict[str, str]) -> None:
+    """Writes the bundle.json of a folder with a runner."""
+    digests = {"nnfarm_runner": sha256((folder / "nnfarm_runner").read_bytes())}
+    description = {"format": "nnfarm.runtime", "target": folder.name, "versions": versions}
+    (folder / "bundle.json").write_text(json.dumps({**description, "sha256": digests}))
 
 
 def make_bundle(folder: Path) -> RuntimeBundle:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from service.client.runtime_bundles import bundle_zip
 from tests.device_farm.conftest import NO_NNAPI, REPOSITORY
 from tests.device_farm.service_stand_in import AGENT_TOKEN, ServiceStandIn, serve
 from tests.device_farm.stand_in import GOOD, make_package, make_runtime_dir
@@ -212,3 +213,15 @@ def test_bad_settings_end_it_with_a_clear_line(
     assert done.returncode == code
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_agent_without_bundles_takes_the_service_s(
+    state: ServiceStandIn, url: str, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    built = make_runtime_dir(tmp_path / "built") / "linux-x86_64"
+    state.bundles["linux-x86_64"] = bundle_zip(built)
+    empty = str(tmp_path / "empty")
+    start_agent(url, NNFARM_FARM_RUNTIME_DIR=empty, NNFARM_FARM_RUNTIME_SOURCE="service")
+    state.add_run("good", make_package())
+    assert state.wait_for_report("good").problem is None
+    assert state.downloads[0] == "linux-x86_64"

@@ -191,6 +191,10 @@ def test_a_package_runs_on_the_simulated_accelerator(
     assert measurement.latency.count >= 5
     assert len(measurement.samples_us) == measurement.latency.count
     assert measurement.compile_us > 0
+    assert measurement.compile_cold_us is not None
+    assert measurement.compile_cold_us > 0
+    has_cache = profile != "virtual-level1-x86_64"
+    assert (measurement.compile_cached_us is not None) == has_cache
 
 
 def test_the_modelled_latency_is_in_the_measured_one(

@@ -37,6 +37,7 @@ from service.resources.devices.schemas import Device
 from service.resources.models.schemas import Model
 from service.resources.quantizations.schemas import Quantization
 from service.resources.runs.schemas import Run
+from service.resources.tunings.schemas import Tuning
 
 DIST = Path(__file__).parents[2] / "web" / "dist"
 
@@ -129,6 +130,11 @@ async def list_compilations(limit: int = 20, cursor: str | None = None) -> Page[
 @app.get("/v1/quantizations")
 async def list_quantizations() -> Page[Quantization]:
     return Page[Quantization](items=farm.quantizations)
+
+
+@app.get("/v1/tunings")
+async def list_tunings() -> Page[Tuning]:
+    return Page[Tuning](items=farm.tunings)
 
 
 @app.get("/v1/compilations/{compilation_id}")

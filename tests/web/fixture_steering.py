@@ -6,6 +6,7 @@ from typing import Any
 
 import fixture_data as data
 import fixture_quantizations as made
+import fixture_tunings as tuned
 from fastapi import APIRouter
 from fixture_bench import DEVICES
 from fixture_runs import RUNS
@@ -26,6 +27,7 @@ class Farm:
         self.devices = dict(DEVICES)
         self.models: dict[str, Model] = made.models()
         self.quantizations = made.quantizations()
+        self.tunings = tuned.tunings()
         self.requests: list[dict[str, Any]] = []
         self.token = ""
         self.events: list[dict[str, Any]] = []
@@ -46,7 +48,7 @@ async def reset(empty: bool = False, token: str = "") -> None:
     farm.generation, farm.token = generation, token
     if empty:
         farm.compilations, farm.devices = {}, {}
-        farm.models, farm.quantizations = {}, []
+        farm.models, farm.quantizations, farm.tunings = {}, [], []
 
 
 @steering.post("/events")

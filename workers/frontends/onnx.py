@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 import tvm
 from onnx import helper
@@ -24,6 +25,7 @@ from workers.frontends.onnx_lifting import lift, name_nodes
 from workers.frontends.onnx_operands import Scope
 from workers.frontends.onnx_refusals import refuse_what_cannot_be_compiled, unknown_operation
 from workers.frontends.onnx_shapes import fix_shapes
+from workers.graph.evaluation import value_of_call
 from workers.graph.graph import Graph, OriginalNode
 
 OLDEST_DIRECT_OPSET = 11
@@ -58,11 +60,22 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
         else:
             result = self.bb.normalize(result)
         if isinstance(result, relax.Call):
-            result = self.bb.emit(result)
+            known = self._known(result)
+            result = known if known is not None else self.bb.emit(result)
         elif isinstance(result, relax.Tuple):
             result = relax.Tuple([self._emit_call(item) for item in result.fields])
         self.ends.append(self._last_var(result))
         return result
+
+    @staticmethod
+    def _known(call: relax.Call) -> relax.Expr | None:
+        """Numbers computed from constants, at once: converters after it ask for constants."""
+        if not isinstance(call.op, tvm.ir.Op) or not isinstance(call.ty, relax.TensorType):
+            return None
+        array = value_of_call(call)
+        if array is None:
+            return None
+        return relax.const(np.asarray(array, order="C"), array.dtype.name)
 
     def _emit_call(self, expr: relax.Expr) -> relax.Expr:
         return self.bb.emit(expr) if isinstance(expr, relax.Call) else expr

@@ -15,10 +15,13 @@ from onnx import helper
 from tvm import relax
 
 from workers.frontends import (
+    onnx_converters_attention,
     onnx_converters_movement,
+    onnx_converters_normalization,
     onnx_converters_quantized,
     onnx_converters_recurrent,
     onnx_converters_resize,
+    onnx_converters_sequence,
     onnx_converters_window,
 )
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
@@ -117,10 +120,13 @@ def _cast(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | N
 
 
 CONVERTERS: dict[str, Converter] = {
+    **onnx_converters_attention.CONVERTERS,
     **onnx_converters_movement.CONVERTERS,
+    **onnx_converters_normalization.CONVERTERS,
     **onnx_converters_quantized.CONVERTERS,
     **onnx_converters_recurrent.CONVERTERS,
     **onnx_converters_resize.CONVERTERS,
+    **onnx_converters_sequence.CONVERTERS,
     **onnx_converters_window.CONVERTERS,
     "Cast": _cast,
     "Celu": _celu,

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tvm import relax
+
 from service.contracts.artifacts import LevelCoverage, Manifest, Part, PartRole
 from service.contracts.jobs import (
     BuiltArtifact,
@@ -19,8 +21,10 @@ from service.contracts.jobs import (
     Stage,
     StageEvent,
 )
+from service.contracts.kernels import AppliedTuning, Signature
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
 from workers.backends.base import Backend
+from workers.backends.cpu.tuned import Tunings
 from workers.backends.registry import make_backend
 from workers.pipeline.blobs import BlobFolder
 from workers.pipeline.explain import coverage_of
@@ -60,6 +64,14 @@ class _Split:
         return replace(self, partition=replace(self.partition, report=report))
 
 
+@dataclass(frozen=True)
+class _Library:
+    """A linked library, and the records its kernels were scheduled by."""
+
+    part: Part
+    tuned: tuple[AppliedTuning, ...]
+
+
 def _recorded(
     options: CompileOptions, model: IngestedModel, precision: Precision
 ) -> dict[str, str]:
@@ -87,6 +99,7 @@ class _Run:
         self._report = report
         self._done = 0
         self._durations: dict[str, int] = {}
+        self._kernels: dict[Abi, set[Signature]] = {abi: set() for abi in plan.abis}
 
     def run(self) -> CompileOutcome:
         started = time.perf_counter()
@@ -118,20 +131,29 @@ class _Run:
             signature=model.signature,
             evaluation=evaluation,
             artifacts=tuple(artifacts),
+            kernels={abi: tuple(sorted(found)) for abi, found in self._kernels.items()},
             stage_durations_us=self._durations,
             child_duration_us=_micros(time.perf_counter() - started),
         )
 
-    def _twin(self, model: IngestedModel, abi: Abi) -> Part:
+    def _build(
+        self, module: object, abi: Abi
+    ) -> tuple[relax.VMExecutable, tuple[AppliedTuning, ...]]:
+        tunings = Tunings(one for one in self._plan.job.spec.tuned if one.abi is abi)
+        executable = build_stage.build(module, abi, tunings)
+        self._kernels[abi] |= tunings.signatures
+        return executable, tuple(tunings.applied)
+
+    def _twin(self, model: IngestedModel, abi: Abi) -> _Library:
         """The whole model on the CPU: one library an ABI, the same at every level."""
         with self._step(Stage.BUILD, abi=abi):
-            executable = build_stage.build(model.graph.module, abi)
+            executable, tuned = self._build(model.graph.module, abi)
         with self._step(Stage.LINK, abi=abi):
             # The file's name becomes the soname; the same for all, or no two levels would share.
             library = self._scratch / "model_cpu.so"
             build_stage.link(executable, abi, self._plan.job.stub_dir, library)
             sha256 = self._blobs.add_file(library)
-        return self._blobs.part(PartRole.CPU_TWIN, "model_cpu.so", sha256)
+        return _Library(self._blobs.part(PartRole.CPU_TWIN, "model_cpu.so", sha256), tuned)
 
     def _partition(self, model: IngestedModel) -> dict[int, _Split]:
         """Every level, asked for or not: the reports say what the others would offload."""
@@ -144,7 +166,7 @@ class _Run:
         return {level: split.with_coverage(coverage) for level, split in splits.items()}
 
     def _level(
-        self, model: IngestedModel, chosen: _Split, twins: dict[Abi, Part]
+        self, model: IngestedModel, chosen: _Split, twins: dict[Abi, _Library]
     ) -> Iterator[BuiltArtifact]:
         job, spec = self._plan.job, self._plan.job.spec
         backend, split = chosen.backend, chosen.partition
@@ -163,26 +185,29 @@ class _Run:
             library = self._library(module, target, twin, is_cpu_only=not encoding.regions)
             with self._step(Stage.PACKAGE, level, target.abi):
                 manifest = self._manifest(model, chosen, target, needed_level)
-                parts = (library, twin, *shared)
-                yield BuiltArtifact(
-                    target=target, manifest=manifest.model_copy(update={"parts": parts})
-                )
+                added = {
+                    "parts": (library.part, twin.part, *shared),
+                    # A kernel of both libraries is named once.
+                    "tuned_kernels": tuple(dict.fromkeys((*library.tuned, *twin.tuned))),
+                }
+                yield BuiltArtifact(target=target, manifest=manifest.model_copy(update=added))
 
     def _library(
-        self, module: object, target: CompileTarget, twin: Part, is_cpu_only: bool
-    ) -> Part:
+        self, module: object, target: CompileTarget, twin: _Library, is_cpu_only: bool
+    ) -> _Library:
         """The library with the subgraphs; where there are none it is the twin itself."""
         level, abi = target.feature_level, target.abi
         if is_cpu_only:
             self._skip(2)
-            return twin.model_copy(update={"role": PartRole.LIBRARY, "path": "model.so"})
+            role = {"role": PartRole.LIBRARY, "path": "model.so"}
+            return replace(twin, part=twin.part.model_copy(update=role))
         with self._step(Stage.BUILD, level, abi):
-            executable = build_stage.build(module, abi)
+            executable, tuned = self._build(module, abi)
         with self._step(Stage.LINK, level, abi):
             library = self._scratch / "model.so"
             build_stage.link(executable, abi, self._plan.job.stub_dir, library)
             sha256 = self._blobs.add_file(library)
-        return self._blobs.part(PartRole.LIBRARY, "model.so", sha256)
+        return _Library(self._blobs.part(PartRole.LIBRARY, "model.so", sha256), tuned)
 
     def _manifest(
         self, model: IngestedModel, chosen: _Split, target: CompileTarget, needed_level: int

@@ -11,11 +11,13 @@ from service.resources.compilations.tables import CompilationRow
 from service.resources.datasets import service as datasets
 from service.resources.models import service as models
 from service.resources.runs import repository as runs
+from service.resources.tunings import records
 
 
 def _spec(session: Session, row: CompilationRow, token: str) -> JobSpec:
     model = models.require_model(session, row.model_id)
     dataset = datasets.require_dataset(session, row.dataset_id) if row.dataset_id else None
+    abis = {target.abi for target in row.targets}
     return JobSpec(
         compilation_id=row.id,
         attempt=row.attempt,
@@ -27,6 +29,7 @@ def _spec(session: Session, row: CompilationRow, token: str) -> JobSpec:
         dataset_sha256=dataset.sha256 if dataset else None,
         targets=row.targets,
         options=row.options,
+        tuned=tuple(records.faster(session, row.compiler_version or "", abis)),
     )
 
 

@@ -9,6 +9,7 @@ from service.contracts.jobs import CompileOutcome
 from service.jobs import lifecycle
 from service.resources.artifacts import service as artifacts
 from service.resources.blobs import repository as blobs
+from service.resources.compilations import keys
 from service.resources.compilations.kind import COMPILATION
 from service.resources.compilations.tables import CompilationRow
 from service.resources.models import service as models
@@ -28,6 +29,7 @@ def complete(session: Session, compilation_id: str, outcome: CompileOutcome) -> 
     model = models.require_model(session, row.model_id)
     built = artifacts.add_artifacts(session, row.id, model.sha256, outcome.artifacts)
     row.evaluation = outcome.evaluation
+    keys.rekey(session, row, outcome)
     lifecycle.succeed(session, row, outcome)
     for wish in row.run_wishes:
         runs.create_runs(session, built, wish)

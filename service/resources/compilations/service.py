@@ -8,13 +8,13 @@ from sqlalchemy.orm import Session
 
 from service.contracts.artifacts import Sha256
 from service.contracts.errors import NnfarmError
-from service.contracts.jobs import CompileOptions, CompileTarget, JobStatus
+from service.contracts.jobs import CompileTarget, JobStatus
 from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
 from service.identifiers import new_id
 from service.jobs import lifecycle
-from service.jobs.keys import content_key
 from service.resources.artifacts import repository as artifacts
 from service.resources.artifacts.schemas import artifact_summary
+from service.resources.compilations import keys
 from service.resources.compilations.kind import COMPILATION
 from service.resources.compilations.schemas import Compilation, CompilationRequest
 from service.resources.compilations.tables import CompilationRow, RunWish
@@ -49,10 +49,17 @@ def request_compilation(
         wish = list(dict.fromkeys(wish))
         for device_id in wish:
             device_rules.require_device(session, device_id)
-    key = _cache_key(model.sha256, dataset_sha256, targets, request.options, compiler_version)
-    row, is_new = lifecycle.begin_or_join(
-        session, COMPILATION, key, lambda: _new_row(request, key, targets, wish)
+    asked = keys.request_key(
+        model.sha256, dataset_sha256, targets, request.options, compiler_version
     )
+    key = keys.current_key(session, asked, compiler_version)
+
+    def new_row() -> CompilationRow:
+        row = _new_row(request, key, targets, wish)
+        row.request_key, row.compiler_version = asked, compiler_version
+        return row
+
+    row, is_new = lifecycle.begin_or_join(session, COMPILATION, key, new_row)
     if not is_new:
         _add_wish(session, row, wish)
     return row, is_new
@@ -115,28 +122,6 @@ def _targets(request: CompilationRequest) -> tuple[CompileTarget, ...]:
         for abi in sorted(set(request.abis))
         for level in sorted(set(request.levels))
     )
-
-
-def _cache_key(
-    model_sha256: Sha256,
-    dataset_sha256: Sha256 | None,
-    targets: tuple[CompileTarget, ...],
-    options: CompileOptions,
-    compiler_version: str,
-) -> Sha256:
-    return content_key(
-        model=model_sha256,
-        dataset=dataset_sha256,
-        targets=[[target.abi, target.feature_level] for target in targets],
-        options=_in_any_order(options),
-        compiler=compiler_version,
-    )
-
-
-def _in_any_order(options: CompileOptions) -> dict[str, object]:
-    """Options as JSON, the lists whose order says nothing sorted."""
-    sets = ("exclude_ops", "exclude_nodes", "only_nodes")
-    return options.model_dump() | {name: sorted(set(getattr(options, name))) for name in sets}
 
 
 def _new_row(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from device_farm.native import toolchain
 from device_farm.native.toolchain import ToolchainError
 from device_farm.runtime import build
 
@@ -132,10 +133,10 @@ def test_android_without_an_ndk_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 def test_android_is_built_with_the_ndk_s_own_toolchain(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    toolchain = tmp_path / "ndk" / "build" / "cmake" / "android.toolchain.cmake"
-    toolchain.parent.mkdir(parents=True)
+    file = tmp_path / "ndk" / "build" / "cmake" / "android.toolchain.cmake"
+    file.parent.mkdir(parents=True)
     settings = "${ANDROID_ABI} ${ANDROID_PLATFORM} ${ANDROID_STL}"
-    toolchain.write_text(f'message(FATAL_ERROR "got {settings}")')
+    file.write_text(f'message(FATAL_ERROR "got {settings}")')
     monkeypatch.setenv("ANDROID_NDK_HOME", str(tmp_path / "ndk"))
     with pytest.raises(ToolchainError, match=r"got armeabi-v7a android-27 c\+\+_static"):
         build.build("android-armeabi-v7a", tmp_path / "build")
@@ -148,6 +149,19 @@ def test_libraries_are_found_beside_the_runner(bundle: Path, name: str) -> None:
         ["readelf", "-d", bundle / name], capture_output=True, text=True, check=True
     )
     assert "(RUNPATH)            Library runpath: [$ORIGIN]" in listing.stdout
+
+
+@pytest.mark.parametrize("part", ["runtime", "simulator"])
+def test_cmake_knows_every_target(part: str) -> None:
+    """What build.py takes is what `cmake --preset` takes."""
+    source = Path(build.__file__).parents[1] / part
+    command = [toolchain.find_tool("cmake"), "--list-presets", "-S", str(source)]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source)
+    listed = re.findall(r'^  "([^"]+)"', listing.stdout, re.MULTILINE)
+    # CMake leaves Android's out where the environment does not name an NDK.
+    expected = [name for name in toolchain.presets(source) if not name.startswith("android-")]
+    assert [name for name in listed if not name.startswith("android-")] == expected
+    assert "linux-aarch64" in expected
 
 
 def test_unknown_target(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,10 @@ def on_phone(phone: AdbDevice, command: str) -> list[str]:
     return phone.run(f'cd "$TMPDIR/nnfarm" && {command}', timeout_s=10).stdout.split()
 
 
+def caches_on(phone: AdbDevice) -> list[str]:
+    return on_phone(phone, "mkdir -p caches && ls caches")
+
+
 def measure(package: Package, result: PackageResult, tmp_path: Path) -> RunMeasurement:
     evaluation = EvaluationSet(
         sample_count=4,
@@ -74,7 +78,7 @@ def test_a_good_run_is_measured_on_every_sample(
 ) -> None:
     off_by_half = SAMPLES.copy()
     off_by_half[2, 0] += 0.5
-    package = make_package(GOOD, expected=off_by_half)
+    package = make_package(GOOD + "# on this phone for the first time\n", expected=off_by_half)
     result = run_package(phone, make_run(package), NEVER)
     measurement = measure(package, result, tmp_path)
     assert measurement.engine == "nnapi"
@@ -82,6 +86,7 @@ def test_a_good_run_is_measured_on_every_sample(
     assert measurement.latency.median_us == 101
     assert measurement.latency.simulated
     assert (measurement.load_us, measurement.compile_us, measurement.first_run_us) == (10.5, 20, 30)
+    assert (measurement.compile_cold_us, measurement.compile_cached_us) == (22, 3)
     assert measurement.peak_memory_bytes == 1_000_000
     assert measurement.accuracy.sample_count == 4
     assert measurement.accuracy.max_abs_error == 0.5
@@ -104,6 +109,31 @@ def test_nothing_of_the_run_stays_and_parts_are_not_sent_again(
     assert len(stamps) > 0
     run_package(phone, run, NEVER)
     assert on_phone(phone, "stat -c %y.%i parts/* bundles/*/*") == stamps
+
+
+def test_the_compilation_cache_stays_for_the_next_run(
+    phone: AdbDevice, make_run: MakeRun, tmp_path: Path
+) -> None:
+    package = make_package(GOOD + "# compiled once\n")
+    others = set(caches_on(phone))
+    run_package(phone, make_run(package), NEVER)
+    (cache,) = set(caches_on(phone)) - others
+    again = measure(package, run_package(phone, make_run(package), NEVER), tmp_path)
+    assert (again.compile_us, again.compile_cold_us, again.compile_cached_us) == (20, None, 20)
+    assert set(caches_on(phone)) - others == {cache}
+
+
+def test_a_failed_run_leaves_no_cache(phone: AdbDevice, make_run: MakeRun) -> None:
+    others = caches_on(phone)
+    with pytest.raises(RunFailedError):
+        run_package(phone, make_run(make_package("exit 5")), NEVER)
+    assert caches_on(phone) == others
+
+
+def test_caches_are_forgotten_when_they_are_large(phone: AdbDevice, make_run: MakeRun) -> None:
+    on_phone(phone, "mkdir -p caches/old && truncate -s 300M caches/old/x")
+    run_package(phone, make_run(make_package()), NEVER)
+    assert "old" not in caches_on(phone)
 
 
 def test_a_part_of_the_wrong_size_is_sent_again(phone: AdbDevice, make_run: MakeRun) -> None:

@@ -26,12 +26,14 @@ from service.contracts.jobs import (
 from service.contracts.quantization import QuantizeOptions, QuantizeOutcome, QuantizeSpec
 from service.contracts.targets import Abi
 from service.contracts.tensors import ModelSignature
+from service.contracts.tuning import KernelKey, TuneOutcome, TuneSpec
 
 WORKER_TOKEN = "worker-token"
 JOB_TOKEN = "job-token"
 OUTCOMES: dict[str, type[JobOutcome]] = {
     "compilations": CompileOutcome,
     "quantizations": QuantizeOutcome,
+    "tunings": TuneOutcome,
 }
 
 
@@ -92,6 +94,22 @@ class FakeService:
         )
         self.jobs[spec.quantization_id] = spec
         return spec.quantization_id
+
+    def add_tuning(
+        self, model: bytes, time_budget_s: float, known: tuple[KernelKey, ...] = ()
+    ) -> str:
+        spec = TuneSpec(
+            tuning_id=f"tun_{len(self.jobs)}",
+            attempt=1,
+            job_token=JOB_TOKEN,
+            model_format=ModelFormat.ONNX,
+            model_sha256=self.add_blob(model),
+            time_budget_s=time_budget_s,
+            known=known,
+            tuned=(),
+        )
+        self.jobs[spec.tuning_id] = spec
+        return spec.tuning_id
 
     def wait_for_end(self, timeout_s: float) -> bool:
         with self.changed:

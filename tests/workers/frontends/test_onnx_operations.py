@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 from service.contracts.errors import NnfarmError
 from tests.workers.frontends.hosts import on_host
@@ -41,13 +41,49 @@ def with_states(op: str, gates: int) -> onnx.ModelProto:
     return single(op, inputs, constants, args, outputs, hidden_size=3)
 
 
+def _range_to_an_input() -> onnx.ModelProto:
+    constants = [numpy_helper.from_array(np.array(n), name) for n, name in ((0, "a"), (1, "c"))]
+    graph = helper.make_graph(
+        [helper.make_node("Range", ["a", "b", "c"], ["y"], name="range")],
+        "case",
+        [helper.make_tensor_value_info("b", I64, [])],
+        [helper.make_tensor_value_info("y", I64, ["n"])],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 PADS = ints(0, 0, 1, 2, 0, 0, 2, 1)
 IMAGE = {"x": [1, 2, 5, 5]}
 PAIR = {"x": [2, 3], "z": [2, 3]}
 CUBE = {"x": [2, 3, 4]}
 NORM = {"s": weights(8), "b": weights(8)}
 
+HEADS = {"q": [1, 4, 5, 8], "k": [1, 2, 6, 8], "v": [1, 2, 6, 8]}
+FLAT_HEADS = {"q": [1, 5, 24], "k": [1, 6, 12], "v": [1, 6, 12]}
+SOME = np.arange(30).reshape(5, 6) % 4 > 0
+
 MODELS = {
+    "attention": single("Attention", HEADS, opset=23),
+    "attention causal": single(
+        "Attention", FLAT_HEADS, opset=23, q_num_heads=4, kv_num_heads=2, is_causal=1
+    ),
+    "attention masked": single(
+        "Attention", FLAT_HEADS, {"m": SOME}, opset=23, q_num_heads=4, kv_num_heads=2,
+        scale=0.3, softcap=2.0,
+    ),
+    "attention biased": single("Attention", HEADS, {"m": weights(5, 6)}, opset=23),
+    "rotary embedding": single(
+        "RotaryEmbedding", {"x": [1, 6, 24]}, {"c": weights(1, 6, 4), "s": weights(1, 6, 4)},
+        opset=23, num_heads=3,
+    ),
+    "layer norm all axes": single(
+        "LayerNormalization", {"x": [2, 3, 8]}, {"s": weights(2, 3, 8)}, axis=0
+    ),
+    "layer norm short scale": single("LayerNormalization", {"x": [2, 3, 8]}, NORM, axis=1),
+    "layer norm statistics": single(
+        "LayerNormalization", {"x": [2, 3, 8]}, NORM, outputs=["y", "mean", "deviation"]
+    ),
     "lstm": recurrent("LSTM", 4),
     "lstm reverse": recurrent("LSTM", 4, direction="reverse"),
     "lstm both ways": recurrent("LSTM", 4, 2, direction="bidirectional"),
@@ -193,9 +229,20 @@ def test_half_precision_stays_what_it_is(tmp_path: Path) -> None:
     [
         (recurrent("LSTM", 4, activations=["Tanh", "Tanh", "Tanh"]), "activations"),
         (recurrent("LSTM", 4, clip=1.0), "clipping"),
+        (
+            single(
+                "Attention",
+                HEADS,
+                {"p": weights(1, 2, 3, 8)},
+                ["q", "k", "v", "", "p", "p"],
+                opset=23,
+            ),
+            "cache of past keys",
+        ),
+        (_range_to_an_input(), "depends on values"),
     ],
 )
-def test_what_a_recurrent_layer_cannot_have_is_said(
+def test_what_an_operation_cannot_have_is_said(
     model: onnx.ModelProto, words: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "model.onnx"

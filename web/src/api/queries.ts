@@ -9,6 +9,7 @@ import { client, unwrap, type Schemas } from "./client";
 
 export type Model = Schemas["Model"];
 export type Quantization = Schemas["Quantization"];
+export type Tuning = Schemas["Tuning"];
 export type Compilation = Schemas["Compilation"];
 export type ArtifactSummary = Compilation["artifacts"][number];
 export type Device = Schemas["Device"];
@@ -25,6 +26,7 @@ const WHOLE_PAGE = 200;
 export const keys = {
   models: ["models"] as const,
   quantizations: ["quantizations"] as const,
+  tunings: ["tunings"] as const,
   compilations: ["compilations"] as const,
   compilation: (id: string) => ["compilation", id] as const,
   runs: (id: string) => ["runs", id] as const,
@@ -121,6 +123,22 @@ export function useQuantizations() {
       collectPages<Quantization>((cursor) => {
         const query = { limit: WHOLE_PAGE, ...cursor };
         return unwrap(client.GET("/v1/quantizations", { params: { query }, signal }));
+      }),
+    refetchInterval: (query) => {
+      const all = query.state.data ?? [];
+      return all.every(({ status }) => isFinal(status)) ? DEVICE_POLL_MS : LIST_POLL_MS;
+    },
+  });
+}
+
+/** Every tuning, newest first; asked again while one of them is going on. */
+export function useTunings() {
+  return useQuery({
+    queryKey: keys.tunings,
+    queryFn: ({ signal }) =>
+      collectPages<Tuning>((cursor) => {
+        const query = { limit: WHOLE_PAGE, ...cursor };
+        return unwrap(client.GET("/v1/tunings", { params: { query }, signal }));
       }),
     refetchInterval: (query) => {
       const all = query.state.data ?? [];

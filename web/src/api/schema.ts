@@ -292,6 +292,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/internal/v1/runtime-bundles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload Runtime Bundle
+         * @description Upload the zip of a runtime bundle, its members stored. A new one counts from then on.
+         */
+        post: operations["upload_runtime_bundle_internal_v1_runtime_bundles_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/tunings/{job_id}/claim": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim Job
+         * @description Take the job; 409 `request.conflict` when it is final or in other hands.
+         */
+        post: operations["claim_job_internal_v1_tunings__job_id__claim_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/tunings/{job_id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete Tuning
+         * @description The job is done; safe to repeat.
+         */
+        post: operations["complete_tuning_internal_v1_tunings__job_id__complete_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/tunings/{job_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Post Events
+         * @description Progress and heartbeat; 409 `request.fenced` when the worker should stop.
+         */
+        post: operations["post_events_internal_v1_tunings__job_id__events_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/internal/v1/tunings/{job_id}/fail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fail Job
+         * @description The job cannot be done; problems of class `infra` are tried again. Safe to repeat.
+         */
+        post: operations["fail_job_internal_v1_tunings__job_id__fail_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/readyz": {
         parameters: {
             query?: never;
@@ -779,6 +879,153 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runtime-bundles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Runtime Bundles
+         * @description All runtime bundles, newest first; of a target the first one counts.
+         */
+        get: operations["list_runtime_bundles_v1_runtime_bundles_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runtime-bundles/{target}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Runtime Bundle
+         * @description The newest runtime bundle of a target.
+         */
+        get: operations["show_runtime_bundle_v1_runtime_bundles__target__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runtime-bundles/{target}/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download Runtime Bundle
+         * @description The newest runtime bundle of a target as a zip.
+         */
+        get: operations["download_runtime_bundle_v1_runtime_bundles__target__content_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tunings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tunings
+         * @description All tunings, newest first.
+         */
+        get: operations["list_tunings_v1_tunings_get"];
+        put?: never;
+        /**
+         * Request Tuning
+         * @description Look for faster schedules of a model's CPU kernels, for all later compilations.
+         *
+         *     The same request as one that is under way gives that one; after its end, another one goes on
+         *     with what it had no time for.
+         */
+        post: operations["request_tuning_v1_tunings_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tunings/{tuning_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show Tuning
+         * @description One tuning with the models it is about.
+         */
+        get: operations["show_tuning_v1_tunings__tuning_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tunings/{tuning_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel Tuning
+         * @description End a tuning that is not over; 409 `request.conflict` when it is. Safe to repeat.
+         */
+        post: operations["cancel_tuning_v1_tunings__tuning_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tunings/{tuning_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow Tuning
+         * @description Server-sent events; the stream ends when the tuning is final.
+         */
+        get: operations["follow_tuning_v1_tunings__tuning_id__events_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -848,6 +1095,26 @@ export interface components {
             agent_name: string;
             /** Devices */
             devices: components["schemas"]["DeviceDescription"][];
+        };
+        /**
+         * AppliedTuning
+         * @description A record that shaped an artifact.
+         */
+        AppliedTuning: {
+            /** After Us */
+            after_us: number;
+            /**
+             * Before Us
+             * @description Measured when it was tuned, by the schedule rules
+             */
+            before_us: number;
+            /**
+             * Kernel
+             * @description Its name in this artifact
+             */
+            kernel: string;
+            /** Record Id */
+            record_id: string;
         };
         /**
          * Artifact
@@ -1166,6 +1433,13 @@ export interface components {
              */
             child_duration_us: number;
             evaluation: components["schemas"]["EvaluationSet"];
+            /**
+             * Kernels
+             * @description CPU kernels that would have taken a tuned schedule
+             */
+            kernels?: {
+                [key: string]: string[];
+            };
             signature: components["schemas"]["ModelSignature"];
             /**
              * Stage Durations Us
@@ -1519,6 +1793,12 @@ export interface components {
             options: components["schemas"]["CompileOptions"];
             /** Targets */
             targets: components["schemas"]["CompileTarget"][];
+            /**
+             * Tuned
+             * @description Schedules that measured faster than the compiler's own, for its targets
+             * @default []
+             */
+            tuned: components["schemas"]["TunedKernel"][];
         };
         /**
          * JobStatus
@@ -1526,6 +1806,75 @@ export interface components {
          * @enum {string}
          */
         JobStatus: "queued" | "running" | "succeeded" | "failed";
+        /**
+         * KernelKey
+         * @description Names one kernel of one ABI.
+         */
+        KernelKey: {
+            abi: components["schemas"]["Abi"];
+            /** Signature */
+            signature: string;
+        };
+        /**
+         * KernelTiming
+         * @description Median of interleaved rounds, and half the distance between their quartiles.
+         *
+         *     Of processor time on one thread.
+         */
+        KernelTiming: {
+            /** Median Us */
+            median_us: number;
+            /** Spread Us */
+            spread_us: number;
+        };
+        /**
+         * KernelTuning
+         * @description What a tuner found for one kernel; also when nothing was faster.
+         */
+        KernelTuning: {
+            abi: components["schemas"]["Abi"];
+            /** @description By the best other schedule, interleaved with `before`; null where none was near */
+            after: components["schemas"]["KernelTiming"] | null;
+            /** @description By the schedule rules */
+            before: components["schemas"]["KernelTiming"];
+            /**
+             * Calls
+             * @description How often that model calls it
+             */
+            calls: number;
+            /**
+             * Duration Us
+             * @description Wall time that this kernel took to tune
+             */
+            duration_us: number;
+            /**
+             * Kernel
+             * @description Its name in the model that was tuned
+             */
+            kernel: string;
+            /**
+             * Machine
+             * @description Where it was measured
+             */
+            machine: string;
+            /**
+             * Rounds
+             * @description Of the last, interleaved measurement
+             */
+            rounds: number;
+            /** Signature */
+            signature: string;
+            /**
+             * Trace
+             * @description The schedule that measured faster; null where the rules' own stays
+             */
+            trace: string | null;
+            /**
+             * Tried
+             * @description Schedules that were built and measured
+             */
+            tried: number;
+        };
         /**
          * LatencyStats
          * @description Statistics of one inference's wall time; raw samples are kept beside them.
@@ -1659,6 +2008,12 @@ export interface components {
             signature: components["schemas"]["ModelSignature"];
             /** Subgraph Count */
             subgraph_count: number;
+            /**
+             * Tuned Kernels
+             * @description CPU kernels with a schedule from the tuning database
+             * @default []
+             */
+            tuned_kernels: components["schemas"]["AppliedTuning"][];
             /**
              * Versions
              * @description Compiler and library versions by name
@@ -1901,6 +2256,20 @@ export interface components {
         Page_Run_: {
             /** Items */
             items: components["schemas"]["Run"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** Page[RuntimeBundle] */
+        Page_RuntimeBundle_: {
+            /** Items */
+            items: components["schemas"]["RuntimeBundle"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** Page[Tuning] */
+        Page_Tuning_: {
+            /** Items */
+            items: components["schemas"]["Tuning"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -2301,7 +2670,20 @@ export interface components {
             accuracy: components["schemas"]["Accuracy"];
             after: components["schemas"]["DeviceCondition"];
             before: components["schemas"]["DeviceCondition"];
-            /** Compile Us */
+            /**
+             * Compile Cached Us
+             * @description In a fresh process by NNAPI's compilation cache, from feature level 3
+             */
+            compile_cached_us?: number | null;
+            /**
+             * Compile Cold Us
+             * @description In a fresh process without a cache; at the artifact's first run there
+             */
+            compile_cold_us?: number | null;
+            /**
+             * Compile Us
+             * @description Of all subgraphs in this run, by cache where it served
+             */
             compile_us: number;
             /**
              * Engine
@@ -2394,11 +2776,73 @@ export interface components {
             status: components["schemas"]["RunStatus"];
         };
         /**
+         * RuntimeBundle
+         * @description A zip of the player, the runner, TVM's runtime and the C header for one target.
+         */
+        RuntimeBundle: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            description: components["schemas"]["RuntimeBundleDescription"];
+            /**
+             * Id
+             * @example rtb_0r9xk2v7mq3t8w5y1z6c4b0n
+             */
+            id: string;
+            /**
+             * Sha256
+             * @description Of the zip; also its ETag
+             */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+            /**
+             * Target
+             * @example android-arm64-v8a
+             */
+            target: string;
+        };
+        /**
+         * RuntimeBundleDescription
+         * @description bundle.json, as `device_farm.runtime.build` writes it.
+         */
+        RuntimeBundleDescription: {
+            /**
+             * Format
+             * @constant
+             */
+            format: "nnfarm.runtime";
+            /**
+             * Sha256
+             * @description Of every other file of the bundle
+             */
+            sha256: {
+                [key: string]: string;
+            };
+            /**
+             * Target
+             * @example android-arm64-v8a
+             */
+            target: string;
+            /**
+             * Versions
+             * @example {
+             *       "apache-tvm": "0.27.0",
+             *       "nnfarm_runner": "0.1.0"
+             *     }
+             */
+            versions: {
+                [key: string]: string;
+            };
+        };
+        /**
          * Stage
          * @description Stages of each kind of job, in order.
          * @enum {string}
          */
-        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package" | "prepare" | "calibrate" | "quantize" | "measure";
+        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package" | "prepare" | "calibrate" | "quantize" | "measure" | "tune";
         /**
          * StageEvent
          * @description Progress of a job. `duration_us` is set when the stage is over.
@@ -2425,6 +2869,8 @@ export interface components {
              * @description Steps of the whole job
              */
             total: number;
+            /** @description Of a tuning: a kernel that is done */
+            tuned?: components["schemas"]["KernelTuning"] | null;
         };
         /**
          * TensorSpec
@@ -2448,6 +2894,248 @@ export interface components {
              *     ]
              */
             shape: number[];
+        };
+        /**
+         * TuneOptions
+         * @description How a model is tuned.
+         */
+        TuneOptions: {
+            /** @default host */
+            target: components["schemas"]["TuneTarget"];
+            /**
+             * Time Budget S
+             * @description Seconds spent on kernels; another job goes on where this one stopped
+             * @default 120
+             */
+            time_budget_s: number;
+        };
+        /**
+         * TuneOutcome
+         * @description What a worker posts at the end; every kernel's result was in an event before.
+         */
+        TuneOutcome: {
+            abi: components["schemas"]["Abi"];
+            /** @description The same with every record there is */
+            after: components["schemas"]["KernelTiming"] | null;
+            /** Attempt */
+            attempt: number;
+            /** @description One inference of the whole model on the CPU by the schedule rules, interleaved with `after`; null where the budget left no time for it */
+            before: components["schemas"]["KernelTiming"] | null;
+            /**
+             * Child Duration Us
+             * @description Wall time of the sandboxed child process
+             */
+            child_duration_us: number;
+            /**
+             * Kernel Count
+             * @description Different kernels of the model's CPU part
+             */
+            kernel_count: number;
+            /**
+             * Known Count
+             * @description Of these, with a record from before
+             */
+            known_count: number;
+            /**
+             * Machine
+             * @description The processor that measured
+             */
+            machine: string;
+            /**
+             * Stage Durations Us
+             * @description Sum by stage name
+             */
+            stage_durations_us: {
+                [key: string]: number;
+            };
+            /**
+             * Tuned Count
+             * @description Of these, measured by this attempt
+             */
+            tuned_count: number;
+        };
+        /**
+         * TuneSpec
+         * @description What a worker gets when it claims a tuning.
+         */
+        TuneSpec: {
+            /** Attempt */
+            attempt: number;
+            /** Job Token */
+            job_token: string;
+            /**
+             * Known
+             * @description Kernels with a record: not tuned again
+             */
+            known: components["schemas"]["KernelKey"][];
+            model_format: components["schemas"]["ModelFormat"];
+            /** Model Sha256 */
+            model_sha256: string;
+            /**
+             * Time Budget S
+             * @description What earlier attempts have left of the budget
+             */
+            time_budget_s: number;
+            /**
+             * Tuned
+             * @description Records of these that are faster
+             */
+            tuned: components["schemas"]["TunedKernel"][];
+            /** Tuning Id */
+            tuning_id: string;
+        };
+        /**
+         * TuneTarget
+         * @description Where kernels are measured.
+         * @enum {string}
+         */
+        TuneTarget: "host";
+        /**
+         * TunedKernel
+         * @description A record of the service's database, as a compiler takes it.
+         */
+        TunedKernel: {
+            abi: components["schemas"]["Abi"];
+            /** After Us */
+            after_us: number;
+            /** Before Us */
+            before_us: number;
+            /** Record Id */
+            record_id: string;
+            /** Signature */
+            signature: string;
+            /** Trace */
+            trace: string;
+        };
+        /**
+         * Tuning
+         * @description A tune request, how far it is, and what came of it.
+         */
+        Tuning: {
+            /** @description Whose code was measured */
+            abi: components["schemas"]["Abi"] | null;
+            /** @description The same with every record there is */
+            after: components["schemas"]["KernelTiming"] | null;
+            /**
+             * Attempt
+             * @description How often a worker has begun it
+             */
+            attempt: number;
+            /** @description The whole model on one thread, by the schedule rules; null: not measured */
+            before: components["schemas"]["KernelTiming"] | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Done
+             * @description Steps that are over
+             */
+            done: number;
+            error: components["schemas"]["Problem"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Id
+             * @example tun_0r9xk2v7mq3t8w5y1z6c4b0n
+             */
+            id: string;
+            /**
+             * Kernel Count
+             * @description Different kernels of the model's CPU part
+             */
+            kernel_count: number | null;
+            /**
+             * Known Count
+             * @description Of these, settled before
+             */
+            known_count: number | null;
+            /** Machine */
+            machine: string | null;
+            model: components["schemas"]["Model"];
+            options: components["schemas"]["TuneOptions"];
+            /** Records */
+            records: components["schemas"]["TuningRecord"][];
+            stage: components["schemas"]["Stage"] | null;
+            /** Stage Durations Us */
+            stage_durations_us: {
+                [key: string]: number;
+            };
+            /** Started At */
+            started_at: string | null;
+            status: components["schemas"]["JobStatus"];
+            /**
+             * Total
+             * @description Steps of the whole job; 0 until a worker has begun
+             */
+            total: number;
+        };
+        /**
+         * TuningRecord
+         * @description What was measured of one kernel; it is kept for all models that have it.
+         */
+        TuningRecord: {
+            abi: components["schemas"]["Abi"];
+            /** @description By the best other schedule; null: none near */
+            after: components["schemas"]["KernelTiming"] | null;
+            /** @description By the schedule rules */
+            before: components["schemas"]["KernelTiming"];
+            /** Calls */
+            calls: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * @example ktr_0r9xk2v7mq3t8w5y1z6c4b0n
+             */
+            id: string;
+            /**
+             * Is Kept
+             * @description Whether a schedule measured faster and is used from now on
+             */
+            is_kept: boolean;
+            /**
+             * Kernel
+             * @description Its name in the model that was tuned
+             */
+            kernel: string;
+            /** Machine */
+            machine: string;
+            /** Rounds */
+            rounds: number;
+            /** Signature */
+            signature: string;
+            /**
+             * Tried
+             * @description Schedules that were measured
+             */
+            tried: number;
+        };
+        /**
+         * TuningRequest
+         * @description Which model to tune, where, and for how long.
+         * @example {
+         *       "model_id": "mod_0r9xk2v7mq3t8w5y1z6c4b0n",
+         *       "options": {
+         *         "target": "host",
+         *         "time_budget_s": 300
+         *       }
+         *     }
+         */
+        TuningRequest: {
+            /** Model Id */
+            model_id: string;
+            /**
+             * @default {
+             *       "target": "host",
+             *       "time_budget_s": 120
+             *     }
+             */
+            options: components["schemas"]["TuneOptions"];
         };
     };
     responses: never;
@@ -3099,6 +3787,230 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["RunReport"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_runtime_bundle_internal_v1_runtime_bundles_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description If given, the bytes are checked against it */
+                "X-Content-SHA256"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/zip": string;
+            };
+        };
+        responses: {
+            /** @description These bytes were known already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeBundle"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeBundle"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    claim_job_internal_v1_tunings__job_id__claim_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TuneSpec"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    complete_tuning_internal_v1_tunings__job_id__complete_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TuneOutcome"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_events_internal_v1_tunings__job_id__events_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventsRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fail_job_internal_v1_tunings__job_id__fail_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobFailure"];
             };
         };
         responses: {
@@ -4334,6 +5246,355 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_runtime_bundles_v1_runtime_bundles_get: {
+        parameters: {
+            query?: {
+                /** @description Most items of the answer */
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RuntimeBundle_"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_runtime_bundle_v1_runtime_bundles__target__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuntimeBundle"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    download_runtime_bundle_v1_runtime_bundles__target__content_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                "if-none-match"?: string | null;
+            };
+            path: {
+                target: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            /** @description `If-None-Match` names the present `ETag` */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tunings_v1_tunings_get: {
+        parameters: {
+            query?: {
+                /** @description Most items of the answer */
+                limit?: number;
+                /** @description `next_cursor` of the page before */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Tuning_"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    request_tuning_v1_tunings_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TuningRequest"];
+            };
+        };
+        responses: {
+            /** @description Under way already */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tuning"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tuning"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_tuning_v1_tunings__tuning_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tuning_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tuning"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_tuning_v1_tunings__tuning_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                tuning_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tuning"];
+                };
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    follow_tuning_v1_tunings__tuning_id__events_get: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Resume after this event; without it: from the start */
+                "last-event-id"?: string | null;
+            };
+            path: {
+                tuning_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description `progress` (a StageEvent), `status` {status, attempt, error}; `id` is a sequence number */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             /** @description The request cannot be done; `code` says why */

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from tvm import relax
 
-from workers.graph.graph import Binding, Graph, constant_value, static_shape
+from workers.graph.graph import Binding, Graph, constant_value, dtype_of, static_shape
 from workers.graph.rewriter import GraphRewriter
+from workers.pipeline.passes.gathers import GATHERS
 
 
 def simplify(graph: Graph) -> Graph:
@@ -20,10 +21,16 @@ def simplify(graph: Graph) -> Graph:
             return None
         if call.op.name in _RESHAPES:
             return _plain_reshape(rewriter, call)
+        if call.op.name in GATHERS:
+            return GATHERS[call.op.name](rewriter, call)
         if call.op.name == "relax.stack":
             return _joined_stack(rewriter, call)
         if call.op.name == "relax.image.resize2d":
             return _to_one_pixel(rewriter, call)
+        if call.op.name == "relax.astype" and dtype_of(call) == "bool":
+            return _comparison(rewriter, call)
+        if call.op.name == "relax.nn.rms_norm":
+            return _over_a_part(rewriter, call)
         if call.op.name == "relax.mean" and call.attrs.axis is None:
             return _explicit_mean(rewriter, call)
         return None
@@ -65,6 +72,27 @@ def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | No
             rewriter.new(call.args[0]), list(range(len(shape))), bool(call.attrs.keepdims)
         )
     )
+
+
+def _comparison(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """A cast to bool as the comparison it is: NNAPI has that, and TVM no vectors of such casts."""
+    dtype = dtype_of(call.args[0])
+    if dtype in ("bool", ""):
+        return None
+    zero = relax.const(np.zeros((), dtype), dtype)
+    return rewriter.emit(relax.op.not_equal(rewriter.new(call.args[0]), zero))
+
+
+def _over_a_part(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """An RMS norm over all axes as that of one row: TVM has no kernel for a root without axes."""
+    shape = static_shape(call.args[0])
+    if shape is None or len(call.attrs.axes) != len(shape):
+        return None
+    row = rewriter.emit(relax.op.reshape(rewriter.new(call.args[0]), (1, -1)))
+    weight = rewriter.emit(relax.op.reshape(rewriter.new(call.args[1]), (-1,)))
+    epsilon = float(call.attrs.epsilon)
+    result = rewriter.emit(relax.op.nn.rms_norm(row, weight, [-1], epsilon))
+    return rewriter.emit(relax.op.reshape(result, shape))
 
 
 def _to_one_pixel(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:

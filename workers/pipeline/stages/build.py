@@ -12,6 +12,7 @@ from tvm import relax
 from service.contracts.errors import NnfarmError
 from service.contracts.targets import Abi
 from workers.backends.cpu.build import lower_for_cpu
+from workers.backends.cpu.stack import executable_of
 from workers.backends.cpu.tuned import Tunings
 from workers.toolchain.link import AndroidLinker
 from workers.toolchain.targets import target_for
@@ -33,7 +34,7 @@ def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> rel
         lowered, unscheduled = lower_for_cpu(module, target, tunings)
         if unscheduled:
             print(f"{abi}: no CPU schedule for {', '.join(unscheduled)}")  # into the child's log
-        return relax.build(lowered, target)
+        return executable_of(lowered, target)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise NnfarmError(

@@ -20,6 +20,7 @@ from workers.pipeline.passes.layout import channels_last
 from workers.pipeline.passes.narrow import narrow_integers
 from workers.pipeline.passes.one_dimensional import raise_sequences
 from workers.pipeline.passes.quantized_constants import settle_quantized_constants
+from workers.pipeline.passes.quantized_movement import say_scales
 from workers.pipeline.passes.recompose import recompose
 from workers.pipeline.passes.simplify import simplify
 
@@ -78,5 +79,5 @@ def normalise(graph: Graph) -> Graph:
 def fold(graph: Graph) -> Graph:
     """Constants computed, operations plainer, batch norm absorbed; layouts as in the model."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
-    graph = raise_sequences(recompose(simplify(fold_constants(graph))))
+    graph = raise_sequences(recompose(say_scales(simplify(fold_constants(graph)))))
     return absorb_affine(fold_constants(settle_quantized_constants(narrow_integers(graph))))

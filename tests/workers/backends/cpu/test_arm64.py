@@ -15,13 +15,13 @@ import pytest
 import tvm
 from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
-from tvm import relax
 
 from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi
 from tests.conftest import BUILD
 from tests.workers.backends.cpu.models import Array, close, feeds_of, network, reference
 from workers.backends.cpu.build import lower_for_cpu
+from workers.backends.cpu.stack import executable_of
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -125,7 +125,7 @@ def test_a_network_of_every_family(
     model = every_family(is_quantized)
     path, library = tmp_path / "model.onnx", tmp_path / "model.so"
     onnx.save(model, path)
-    executable = relax.build(lowered(path, *features), target(*features))
+    executable = executable_of(lowered(path, *features), target(*features))
     executable.export_library(str(library), fcompile=link)
     feeds = feeds_of(model)
     expected = reference(path, feeds)

@@ -137,13 +137,33 @@ function Measured({ measurement, name }: { measurement: RunMeasurement; name: st
 }
 
 function StartUp({ measurement }: { measurement: RunMeasurement }) {
-  const { peak_memory_bytes: peakBytes } = measurement;
+  const {
+    peak_memory_bytes: peakBytes,
+    compile_cold_us: coldUs,
+    compile_cached_us: cachedUs,
+  } = measurement;
   return (
     <dl className={styles.times}>
       <dt>load</dt>
       <dd>{formatLatency(measurement.load_us)}</dd>
-      <dt>compile</dt>
-      <dd>{formatLatency(measurement.compile_us)}</dd>
+      {typeof coldUs !== "number" && typeof cachedUs !== "number" && (
+        <>
+          <dt>compile</dt>
+          <dd>{formatLatency(measurement.compile_us)}</dd>
+        </>
+      )}
+      {typeof coldUs === "number" && (
+        <>
+          <dt>compile cold</dt>
+          <dd>{formatLatency(coldUs)}</dd>
+        </>
+      )}
+      {typeof cachedUs === "number" && (
+        <>
+          <dt>compile cached</dt>
+          <dd>{formatLatency(cachedUs)}</dd>
+        </>
+      )}
       <dt>first run</dt>
       <dd>{formatLatency(measurement.first_run_us)}</dd>
       {typeof peakBytes === "number" && (

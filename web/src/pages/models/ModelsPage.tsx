@@ -1,6 +1,7 @@
 import { useTitle } from "../../ui/useTitle";
 import { ModelList } from "./ModelList";
 import { QuantizationList } from "./QuantizationList";
+import { TuningList } from "./TuningList";
 
 /** What can be compiled: uploaded models, and those made of them. */
 export function ModelsPage() {
@@ -10,6 +11,7 @@ export function ModelsPage() {
       <h1 className="visually-hidden">Models</h1>
       <ModelList />
       <QuantizationList />
+      <TuningList />
     </>
   );
 }

@@ -1,11 +1,10 @@
 import { problemOfError } from "../../api/problem";
-import { isFinal, useQuantizations, type Quantization } from "../../api/queries";
-import { StatusBadge } from "../../ui/Badge";
+import { useQuantizations, type Quantization } from "../../api/queries";
 import { formatError } from "../../ui/format";
-import { ProgressBar } from "../../ui/Meter";
 import { Moment } from "../../ui/Moment";
 import { ProblemNotice } from "../../ui/ProblemNotice";
 import { Panel, ScrollRegion, Section } from "../../ui/Section";
+import { JobStatusCell } from "./JobStatusCell";
 import styles from "./models.module.css";
 import { lossText, optionsText, top1Text } from "./quantization";
 
@@ -51,7 +50,7 @@ function Row({ quantization }: { quantization: Quantization }) {
         <span className={styles.name}>{model.name}</span>
       </th>
       <td data-label="Status">
-        <Status quantization={quantization} />
+        <JobStatusCell job={quantization} />
       </td>
       <td data-label="Options">{optionsText(quantization.options)}</td>
       <td data-label="Top-1">{top1Text(cost)}</td>
@@ -61,26 +60,5 @@ function Row({ quantization }: { quantization: Quantization }) {
         <Moment at={quantization.created_at} />
       </td>
     </tr>
-  );
-}
-
-function Status({ quantization }: { quantization: Quantization }) {
-  const { status, stage, done, total, error, model } = quantization;
-  if (isFinal(status)) {
-    return (
-      <>
-        <StatusBadge status={status} />
-        {error && <div className="soft tiny">{error.detail}</div>}
-      </>
-    );
-  }
-  return (
-    <div className={styles.progressCell}>
-      <span>
-        <StatusBadge status={status} />{" "}
-        <span className="soft tiny">{stage && `${stage} · ${done}/${total}`}</span>
-      </span>
-      <ProgressBar label={`Progress of ${model.name}`} done={done} total={total} />
-    </div>
   );
 }

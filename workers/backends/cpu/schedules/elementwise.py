@@ -32,7 +32,9 @@ def schedule_elementwise(kernel: Kernel) -> None:
     step = math.gcd(*(int(value) for value in steps if value is not None))  # type: ignore[call-overload]
     for block in producers:
         # A smaller one is broadcast: it is computed once, not for every element that reads it.
-        if kernel.size(block) == size or not kernel.sch.get_loops(block):
+        # Not conditions: TVM stores no vectors of bool, and they are cheap.
+        is_condition = str(kernel.sch.get(block).writes[0].source.dtype) == "bool"
+        if kernel.size(block) == size or not kernel.sch.get_loops(block) or is_condition:
             kernel.sch.compute_inline(block)
         else:
             schedule_copy(kernel, block)

@@ -1,0 +1,1 @@
+"""Runtime bundles that agents and applications download."""

@@ -1,0 +1,1 @@
+"""Tunings: requests of people, jobs of workers, and the database of what they found."""

@@ -1,0 +1,51 @@
+"""ONNX operations whose result has the shape that an operand's numbers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tvm
+from onnx import numpy_helper
+from tvm import relax
+
+from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant
+
+_UNKNOWN = "the shape of its result depends on values; shapes have to be known when it is compiled"
+
+
+def _number(inputs: Inputs, index: int) -> np.generic:
+    """A bound that is known: a constant, or a size of a tensor."""
+    expr, array = inputs[index], constant(inputs, index)
+    if array is not None:
+        number: np.generic = array.reshape(-1)[0]
+        return number
+    if isinstance(expr, tvm.tirx.IntImm):
+        return np.int64(int(expr))
+    raise ValueError(_UNKNOWN)
+
+
+def _range(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr:
+    del attrs, scope
+    start, limit, delta = (_number(inputs, index) for index in range(3))
+    # The number of elements first: the last one of np.arange depends on rounding.
+    count = max(int(np.ceil((float(limit) - float(start)) / float(delta))), 0)
+    return relax.const((np.arange(count) * delta + start).astype(start.dtype), start.dtype.name)
+
+
+def _constant_of_shape(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr:
+    del scope
+    shape, sizes = inputs[0], constant(inputs, 0)
+    if sizes is None and isinstance(shape, relax.ShapeExpr):
+        known = [d for d in shape.values if isinstance(d, int | tvm.tirx.IntImm)]
+        sizes = np.array(known) if len(known) == len(shape.values) else None
+    if sizes is None:
+        raise ValueError(_UNKNOWN)
+    given = attrs.get("value")
+    value = np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
+    full = np.full([int(size) for size in sizes], value.reshape(-1)[0])
+    return relax.const(full, full.dtype.name)
+
+
+CONVERTERS: dict[str, Converter] = {"ConstantOfShape": _constant_of_shape, "Range": _range}
+"""By ONNX operation name."""
