@@ -93,7 +93,8 @@ native-test: native build/.native-test ## Build what only tests run: TVM from so
 # Here and not by the first test that needs it: minutes of compiling are no test's time.
 build/.native-test: $(HOST_TARGETS:%=build/.runtime-%)
 	@echo "native: device runtime for tests"
-	@$(PY) -m device_farm.runtime.build linux-x86_64-source $$(command -v g++ >/dev/null && echo sanitize)
+	@$(PY) -m device_farm.runtime.build linux-x86_64-source \
+	    $$(command -v g++ >/dev/null && echo sanitize thread-sanitize)
 	@touch $@
 
 build/.simulator-%: $(call sources,device_farm/simulator device_farm/native) | $(RUNTIME_STAMP)

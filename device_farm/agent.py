@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from device_farm.client import AgentClient
 from device_farm.device_worker import DeviceWorker, Workshop
 from device_farm.drivers.adb_server import AdbServerError
+from device_farm.resources.offered_bundles import fetch_bundles
 from device_farm.resources.part_cache import PartCache
 from device_farm.resources.rack import Rack, Slot
 from device_farm.settings import FarmSettings
@@ -50,6 +51,8 @@ class Agent:
         """Scans and announces regularly, and at once when a phone's description changes."""
         interval_s = self._settings.report_interval_s
         retry_s = _FIRST_RETRY_S
+        if self._settings.runtime_source == "service":
+            self._fetch_bundles()
         while not self._stopping:
             slots = self._rack.scan()
             self._match_workers(slots)
@@ -57,6 +60,20 @@ class Agent:
             retry_s = _FIRST_RETRY_S if announced else min(2 * retry_s, interval_s)
             self._pause(interval_s if announced else retry_s)
         self._shut_down()
+
+    def _fetch_bundles(self) -> None:
+        """Has the service's bundles, waiting for the service where that must be."""
+        retry_s = _FIRST_RETRY_S
+        while not self._stopping:
+            try:
+                for target in fetch_bundles(self._client, self._settings.bundle_dir()):
+                    log.info("runtime bundle for %s from the service", target)
+            except NnfarmError as error:
+                log.warning("no runtime bundles yet: %s", error)
+            else:
+                return
+            self._pause(retry_s)
+            retry_s = min(2 * retry_s, self._settings.report_interval_s)
 
     def _pause(self, longest_s: float) -> None:
         with contextlib.suppress(Empty):

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import httpx
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from service.contracts.artifacts import Sha256
 from service.contracts.devices import AgentReport
 from service.contracts.errors import NnfarmError, Problem, from_problem
 from service.contracts.runs import Lease, LeaseRequest, RunReport
+from service.contracts.runtime_bundles import BundleTarget
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)  # a lease request waits up to 10 s by itself
+
+
+class OfferedBundle(BaseModel):
+    """A runtime bundle that the service has."""
+
+    target: BundleTarget
+    sha256: Sha256
+
+
+class _BundlePage(BaseModel):
+    items: tuple[OfferedBundle, ...]
 
 
 class AgentClient:
@@ -58,11 +71,25 @@ class AgentClient:
 
     def download(self, lease: Lease, sha256: str) -> Iterator[bytes]:
         """The bytes of a blob, in chunks."""
-        headers = {"Authorization": f"Bearer {lease.lease_token}"}
+        return self._stream(f"/internal/v1/blobs/{sha256}", lease.lease_token)
+
+    def runtime_bundles(self) -> tuple[OfferedBundle, ...]:
+        """The newest runtime bundle of each target."""
+        answer = self._call("GET", "/v1/runtime-bundles?limit=200", self._agent_token, "")
         try:
-            with self._http.stream(
-                "GET", f"/internal/v1/blobs/{sha256}", headers=headers
-            ) as answer:
+            items = _BundlePage.model_validate_json(answer.content).items
+        except ValidationError as error:
+            raise NnfarmError("bug.internal", f"The bundles are not readable: {error}") from error
+        return tuple({bundle.target: bundle for bundle in reversed(items)}.values())
+
+    def download_bundle(self, target: str) -> Iterator[bytes]:
+        """The zip of a target's newest runtime bundle, in chunks."""
+        return self._stream(f"/v1/runtime-bundles/{target}/content", self._agent_token)
+
+    def _stream(self, path: str, token: str) -> Iterator[bytes]:
+        headers = {"Authorization": f"Bearer {token}"}
+        try:
+            with self._http.stream("GET", path, headers=headers) as answer:
                 if answer.is_error:
                     answer.read()
                     raise _error(answer)

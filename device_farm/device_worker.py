@@ -105,7 +105,7 @@ class DeviceWorker(threading.Thread):
 
     def _describe(self) -> None:
         try:
-            found = describe(self.device, self.serial, self._workshop.settings.runtime_dir)
+            found = describe(self.device, self.serial, self._workshop.settings.bundle_dir())
         except DeviceLostError as error:
             log.warning("%s: %s", self.serial, error)
             self._recover()
@@ -179,7 +179,7 @@ class DeviceWorker(threading.Thread):
     def _prepare(self, lease: Lease, folder: Path) -> PackageRun:
         virtual = self.description is not None and self.description.simulated
         try:
-            bundle = find_bundle(self._workshop.settings.runtime_dir, lease.abi, virtual=virtual)
+            bundle = find_bundle(self._workshop.settings.bundle_dir(), lease.abi, virtual=virtual)
         except MissingBundleError as error:
             raise NnfarmError("run.failed", str(error)) from error
         parts = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -40,11 +41,22 @@ class FarmSettings(BaseSettings):
     adb_path: str = Field("", description="The adb program; empty: the one of the adbutils package")
     adb_server_port: int = Field(5037, description="The adb server that has the real phones")
     runtime_dir: Path = Field(Path("build/runtime"), description="Runtime bundles by target")
+    runtime_source: Literal["folder", "service"] = Field(
+        "folder",
+        description="service: take the bundles the service has as the agent starts, instead of "
+        "those of runtime_dir",
+    )
     simulator_dir: Path = Field(Path("build/simulator"), description="NNAPI simulators by target")
     work_dir: Path = Field(
         Path("build/farm"), description="Cache of parts, folders of runs and of virtual phones"
     )
     report_interval_s: float = Field(10.0, gt=0, description="How often devices are announced")
+
+    def bundle_dir(self) -> Path:
+        """Where runtime bundles are, by target."""
+        if self.runtime_source == "service":
+            return self.work_dir / "runtime"
+        return self.runtime_dir
 
     def virtual_phone_names(self) -> tuple[str, ...]:
         """Profiles of the virtual phones the agent starts."""

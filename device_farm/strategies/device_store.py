@@ -1,7 +1,7 @@
 """The farm's folder on a phone: content-addressed parts, runtime bundles, one folder a run.
 
-`${TMPDIR:-/data/local/tmp}/nnfarm/{parts,bundles,runs}`. What is there is not sent again: a file
-gets its final name only when it is whole, and its size is compared each time.
+`${TMPDIR:-/data/local/tmp}/nnfarm/{parts,bundles,caches,runs}`. What is there is not sent again: a
+file gets its final name only when it is whole, and its size is compared each time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from device_farm.resources.bundles import RUNNER, RuntimeBundle
 
 _COMMAND_TIMEOUT_S = 60.0
 _MAX_PARTS_BYTES = 2 * 1024**3  # a phone's storage is its owner's
+_MAX_CACHES_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,15 @@ class StoredPart:
 
     sha256: str
     local: Path
+
+
+@dataclass(frozen=True)
+class CompilationCache:
+    """NNAPI's compilation cache of one artifact on the phone."""
+
+    path: str
+    is_warm: bool
+    """An earlier run has filled it; else the runner makes the folder."""
 
 
 class DeviceStore:
@@ -72,6 +82,23 @@ class DeviceStore:
         self._command(f"chmod 755 {_q(partial)}/{RUNNER} && mv {_q(partial)} {_q(folder)}")
         return folder
 
+    def compilation_cache(self, key: str) -> CompilationCache:
+        """The cache of what is named by `key`, a plain name; all are forgotten when they are large.
+
+        Raises:
+            TransferError, DeviceLostError: the phone does not answer as it should.
+        """
+        caches = self._quoted("caches")
+        if sum(self._sizes(self.path("caches")).values()) > _MAX_CACHES_BYTES:
+            self._command(f"rm -rf {caches}")
+        folder = self._quoted("caches", key)
+        found = self._command(f"mkdir -p {caches} && (ls -d {folder} 2>/dev/null || true)")
+        return CompilationCache(self.path("caches", key), bool(found.strip()))
+
+    def forget_cache(self, cache: CompilationCache) -> None:
+        """Removes a cache that a failed run may have left half filled."""
+        self._command(f"rm -rf {_q(cache.path)}")
+
     def make_run_folder(self, run_id: str, members: dict[str, StoredPart], manifest: Path) -> str:
         """A fresh folder that has the package's members as links to parts, and the manifest.
 
@@ -94,7 +121,7 @@ class DeviceStore:
 
     def _forget_parts(self) -> None:
         parts = self._quoted("parts")
-        self._command(f"rm -rf {parts} && mkdir -p {parts}")
+        self._command(f"rm -rf {parts} {self._quoted('caches')} && mkdir -p {parts}")
 
     def _put_parts(self, parts: tuple[StoredPart, ...]) -> None:
         there = self._sizes(self.path("parts"))

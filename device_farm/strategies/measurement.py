@@ -17,6 +17,8 @@ from service.contracts.errors import NnfarmError
 from service.contracts.jobs import EvaluationSet
 from service.contracts.runs import Accuracy, RunMeasurement
 
+_CACHE_LEVEL = 3  # NNAPI has a compilation cache from there
+
 
 def measurement_of(
     result: PackageResult,
@@ -45,6 +47,8 @@ def measurement_of(
         raise NnfarmError("run.failed", f"The runner's latency is unusable: {error}.") from error
     notes = doubts(latency, result.before, result.after)
     offloaded = measured.end.engine != "cpu"
+    compile_us = sum(graph.compile_us for graph in events.subgraphs) if offloaded else 0.0
+    cold_us, cached_us = _compile_times(result, compile_us) if offloaded else (None, None)
     return RunMeasurement(
         engine=measured.end.engine,
         accelerators=_accelerators(events) if offloaded else (),
@@ -52,7 +56,9 @@ def measurement_of(
         latency=latency,
         samples_us=measured.latency.samples_us,
         load_us=measured.loaded.load_us,
-        compile_us=sum(graph.compile_us for graph in events.subgraphs) if offloaded else 0.0,
+        compile_us=compile_us,
+        compile_cold_us=cold_us,
+        compile_cached_us=cached_us,
         first_run_us=measured.first_run.us,
         peak_memory_bytes=events.memory.peak_rss_bytes if events.memory else None,
         accuracy=_accuracy(result.outputs, expected, manifest, evaluation),
@@ -61,6 +67,15 @@ def measurement_of(
         valid=not notes,
         notes=notes,
     )
+
+
+def _compile_times(result: PackageResult, compile_us: float) -> tuple[float | None, float | None]:
+    """Cold and by the cache; the run itself compiled by a cache that was warm."""
+    if times := result.events.compile_times:
+        return times.cold_us, times.cached_us
+    nnapi = result.events.nnapi
+    caches = result.cache_was_warm and nnapi is not None and nnapi.feature_level >= _CACHE_LEVEL
+    return None, compile_us if caches else None
 
 
 def _accelerators(events: RunnerEvents) -> tuple[str, ...]:

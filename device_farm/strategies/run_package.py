@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import shlex
 from collections.abc import Callable
@@ -20,7 +21,12 @@ from device_farm.protocols.device import (
 )
 from device_farm.resources.bundles import RUNNER, RuntimeBundle
 from device_farm.strategies.condition import read_condition
-from device_farm.strategies.device_store import DeviceStore, StoredPart, with_libraries
+from device_farm.strategies.device_store import (
+    CompilationCache,
+    DeviceStore,
+    StoredPart,
+    with_libraries,
+)
 from device_farm.strategies.runner_events import MeasuredEvents, RunnerEvents
 from service.contracts.artifacts import Manifest
 from service.contracts.errors import NnfarmError
@@ -57,6 +63,8 @@ class PackageResult:
     events: RunnerEvents
     measured: MeasuredEvents
     outputs: Path
+    cache_was_warm: bool
+    """NNAPI's compilation cache was there from an earlier run."""
     before: DeviceCondition
     after: DeviceCondition
     log_tail: str
@@ -99,20 +107,47 @@ def _run(device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool])
     manifest = job.folder / "manifest.json"
     manifest.write_text(job.manifest.model_dump_json())
     folder = store.make_run_folder(job.run_id, job.parts, manifest)
+    cache = store.compilation_cache(_cache_key(job.manifest))
     try:
-        command = _command(store, bundle, folder, job)
-        before = read_condition(device)
-        events, result = _start_runner(device, command, job.measure.timeout_s, cancelled)
-        after = read_condition(device)
-        log_tail = result.stderr[-_LOG_TAIL_CHARS:]
-        measured = _check_exit(result, events, log_tail)
-        outputs = job.folder / "outputs.safetensors"
-        device.pull(f"{folder}/outputs.safetensors", outputs)
-        return PackageResult(events, measured, outputs, before, after, log_tail)
+        return _run_in_folder(device, job, cancelled, _Places(store, bundle, folder, cache))
+    except BaseException:
+        with contextlib.suppress(DeviceLostError, DeviceTimeoutError, TransferError):
+            store.forget_cache(cache)
+        raise
     finally:
         # A phone that is gone keeps the folder; the next run there has another name.
         with contextlib.suppress(DeviceLostError, DeviceTimeoutError, TransferError):
             store.remove_run_folder(job.run_id)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where a run's files are on the phone."""
+
+    store: DeviceStore
+    bundle: str
+    folder: str
+    cache: CompilationCache
+
+
+def _run_in_folder(
+    device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool], places: _Places
+) -> PackageResult:
+    before = read_condition(device)
+    command = _command(places, job)
+    events, result = _start_runner(device, command, job.measure.timeout_s, cancelled)
+    after = read_condition(device)
+    log_tail = result.stderr[-_LOG_TAIL_CHARS:]
+    measured = _check_exit(result, events, log_tail)
+    outputs = job.folder / "outputs.safetensors"
+    device.pull(f"{places.folder}/outputs.safetensors", outputs)
+    warm = places.cache.is_warm
+    return PackageResult(events, measured, outputs, warm, before, after, log_tail)
+
+
+def _cache_key(manifest: Manifest) -> str:
+    """Changes with whatever may change what NNAPI compiles."""
+    return hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()
 
 
 def _check_names(job: PackageRun) -> None:
@@ -121,10 +156,10 @@ def _check_names(job: PackageRun) -> None:
             raise NnfarmError("run.bad_package", f"{name!r} is no plain file name")
 
 
-def _command(store: DeviceStore, bundle: str, folder: str, job: PackageRun) -> str:
-    measure = job.measure
+def _command(places: _Places, job: PackageRun) -> str:
+    store, folder, measure = places.store, places.folder, job.measure
     arguments = [
-        f"{bundle}/{RUNNER}",
+        f"{places.bundle}/{RUNNER}",
         f"--package={folder}",
         f"--inputs={store.path('parts', job.inputs.sha256)}",
         # Kept on the phone: what crashed or hung a driver is not tried again there.
@@ -134,9 +169,12 @@ def _command(store: DeviceStore, bundle: str, folder: str, job: PackageRun) -> s
         f"--iterations={measure.min_iterations}",
         f"--min-duration-ms={measure.min_duration_ms}",
         f"--max-iterations={measure.max_iterations}",
+        f"--cache-dir={places.cache.path}",
     ]
+    if not places.cache.is_warm:
+        arguments.append("--compile-times")
     spaced = (part for argument in arguments for part in argument.split("=", 1))
-    return f"cd {shlex.quote(folder)} && {with_libraries(bundle, shlex.join(spaced))}"
+    return f"cd {shlex.quote(folder)} && {with_libraries(places.bundle, shlex.join(spaced))}"
 
 
 def _start_runner(

@@ -48,6 +48,14 @@ class SubgraphEvent(BaseModel):
     devices: tuple[str, ...] = ()
 
 
+class CompileTimesEvent(BaseModel):
+    """Two compilations of all subgraphs, each in a process of its own."""
+
+    event: Literal["compile_times"]
+    cold_us: float
+    cached_us: float | None = None
+
+
 class FallbackEvent(Fallback):
     """The runner moved to the CPU twin."""
 
@@ -114,6 +122,7 @@ AnyEvent = Annotated[
     | NnapiEvent
     | LoadedEvent
     | SubgraphEvent
+    | CompileTimesEvent
     | FallbackEvent
     | CrashEvent
     | FirstRunEvent
@@ -145,6 +154,7 @@ class RunnerEvents:
         self.nnapi: NnapiEvent | None = None
         self.loaded: LoadedEvent | None = None
         self.subgraphs: list[SubgraphEvent] = []
+        self.compile_times: CompileTimesEvent | None = None
         self.fallbacks: list[Fallback] = []
         self.crash: CrashEvent | None = None
         self.first_run: FirstRunEvent | None = None
