@@ -32,6 +32,7 @@ class Value:
     scale: Sequence[float] | float | None = None
     zero_point: int = 0
     axis: int = 0
+    is_variable: bool = False
 
 
 def constant(data: Any, dtype: str = "int32", **options: Any) -> Value:
@@ -77,6 +78,7 @@ def tflite_model(
 def _tensor(model: Any, name: str, value: Value) -> Any:
     tensor = schema.TensorT()
     tensor.name, tensor.shape, tensor.type = name, list(value.shape), TYPES[value.dtype]
+    tensor.isVariable = value.is_variable
     if value.data is not None:
         buffer = schema.BufferT()
         buffer.data = np.frombuffer(np.ascontiguousarray(value.data).tobytes(), np.uint8)

@@ -14,12 +14,11 @@ from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant
 _UNKNOWN = "the shape of its result depends on values; shapes have to be known when it is compiled"
 
 
-def _number(inputs: Inputs, index: int) -> np.generic:
+def _number(inputs: Inputs, index: int) -> Any:
     """A bound that is known: a constant, or a size of a tensor."""
     expr, array = inputs[index], constant(inputs, index)
     if array is not None:
-        number: np.generic = array.reshape(-1)[0]
-        return number
+        return array.reshape(-1)[0]
     if isinstance(expr, tvm.tirx.IntImm):
         return np.int64(int(expr))
     raise ValueError(_UNKNOWN)

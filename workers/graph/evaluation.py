@@ -220,12 +220,22 @@ def value_of_call(call: relax.Call) -> Array | None:
     """
     array = _static_shape_value(call)
     if array is None:
+        array = _counted(call)
+    if array is None:
         array = _evaluate(call)
     if array is None:
         return None
     # NumPy promotes where Relax does not (float32 with a float64 scalar, integer sums).
     dtype = str(call.ty.dtype)
     return array.astype(dtype) if dtype != array.dtype.name else array
+
+
+def _counted(call: relax.Call) -> Array | None:
+    """Arange of integers, whose bounds are no tensors."""
+    if call.op.name != "relax.arange" or static_shape(call) is None:
+        return None
+    bounds = [arg.value for arg in call.args if isinstance(getattr(arg, "value", None), int)]
+    return np.arange(*bounds[:3]) if len(bounds) == 3 else None
 
 
 def _static_shape_value(call: relax.Call) -> Array | None:

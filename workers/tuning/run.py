@@ -17,7 +17,9 @@ from workers.tuning.kernels import Kernel, kernels_of
 from workers.tuning.search import rank, search
 from workers.tuning.whole_model import before_and_after
 
-_RANKING_SHARE = 0.3
+_RANKING_SHARE = 0.4
+"""Of the budget for kernels, at most."""
+
 _MEASURE_SHARE = 0.2
 """Of the budget, kept for the whole model at the end."""
 
@@ -44,7 +46,7 @@ def run(job: TuneInput, report: Report) -> TuneOutcome:
 
 class _Run:
     def __init__(self, job: TuneInput, report: Report) -> None:
-        self._started_s = time.monotonic()
+        self._started_s = self._budget_end_s = time.monotonic()
         self._spec = job.spec
         self._path = job.model_path
         self._report = report
@@ -67,6 +69,7 @@ class _Run:
         self._total = 2 + len(unknown)
         self._end(Stage.INGEST, began_s)
         began_s = self._begin(Stage.TUNE)
+        self._budget_end_s = began_s + self._spec.time_budget_s
         for tuning in self._tune(unknown):
             self._results.append(tuning)
             self._done += 1
@@ -75,18 +78,19 @@ class _Run:
         self._end(Stage.TUNE, began_s, is_step=False)
         began_s = self._begin(Stage.MEASURE)
         records = self._records()
-        left_s = self._spec.time_budget_s - self._elapsed_s()
+        left_s = max(0.0, self._budget_end_s - time.monotonic())
         times = before_and_after(module, self._target, records, left_s) if records else None
         self._end(Stage.MEASURE, began_s)
         return self._outcome(len(kernels), len(kernels) - len(unknown), times)
 
     def _tune(self, kernels: tuple[Kernel, ...]) -> Iterator[KernelTuning]:
-        for_kernels_s = self._spec.time_budget_s * (1 - _MEASURE_SHARE)
+        kept_s = self._spec.time_budget_s * _MEASURE_SHARE
+        for_kernels_s = self._spec.time_budget_s - kept_s
         ranked = rank(kernels, self._target, for_kernels_s * _RANKING_SHARE)
         worth = [pair for pair in ranked if pair[1].median_us >= LEAST_US]
         weights = [kernel.calls * timing.median_us for kernel, timing in worth]
         for index, (kernel, timing) in enumerate(worth):
-            left_s = for_kernels_s - self._elapsed_s()
+            left_s = self._budget_end_s - kept_s - time.monotonic()
             if left_s < _LEAST_S / 2:
                 return
             part_s = left_s * weights[index] / sum(weights[index:])
@@ -136,7 +140,7 @@ class _Run:
         return TuneOutcome(
             attempt=self._spec.attempt,
             stage_durations_us=self._durations,
-            child_duration_us=_micros(self._elapsed_s()),
+            child_duration_us=_micros(time.monotonic() - self._started_s),
             abi=self._abi,
             machine=self._machine,
             kernel_count=kernel_count,
@@ -145,9 +149,6 @@ class _Run:
             before=times[0] if times else None,
             after=times[1] if times else None,
         )
-
-    def _elapsed_s(self) -> float:
-        return time.monotonic() - self._started_s
 
     def _begin(self, stage: Stage) -> float:
         self._event(stage)

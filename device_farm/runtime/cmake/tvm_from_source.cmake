@@ -9,15 +9,15 @@ endforeach()
 file(GLOB ffi_sources ${NNFARM_TVM_FFI_DIR}/src/ffi/*.cc ${NNFARM_TVM_FFI_DIR}/src/ffi/extra/*.cc)
 list(FILTER ffi_sources EXCLUDE REGEX "/backtrace_win\\.cc$")
 # What only scripting languages and the compiler call, half of the library: comparing, hashing,
-# copying and writing of object graphs, and containers and classes by name.
+# copying and writing of object graphs, and containers and classes by name. JSON is only read here.
 list(FILTER ffi_sources EXCLUDE REGEX
-  "/(container|dataclass|reflection_extra|serialization|structural_[a-z]+|visit_error_context)\\.cc$")
+  "/(container|dataclass|json_writer|reflection_extra|serialization|structural_[a-z]+|visit_error_context)\\.cc$")
 
 set(runtime ${NNFARM_TVM_DIR}/src/runtime)
 file(GLOB runtime_sources ${runtime}/*.cc ${runtime}/memory/*.cc)
 # Half-precision helpers of generated code and linking of static libraries: compiler's business.
-# file_utils: see compat/file_access.cc.
-list(FILTER runtime_sources EXCLUDE REGEX "/(builtin_fp16|static_library|file_utils)\\.cc$")
+# timer: TVM's profiling. file_utils: see compat/file_access.cc.
+list(FILTER runtime_sources EXCLUDE REGEX "/(builtin_fp16|file_utils|static_library|timer)\\.cc$")
 list(APPEND runtime_sources compat/file_access.cc)
 foreach(name builtin bytecode executable vm)
   list(APPEND runtime_sources ${runtime}/vm/${name}.cc)

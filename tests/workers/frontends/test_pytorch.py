@@ -93,6 +93,14 @@ class Quantized(nn.Module):
         return requantized(nn.functional.linear(x, head), 0.1, 0)
 
 
+class Masked(nn.Module):
+    """Scores where a mask of 64-bit integers and a new truth value allow them."""
+
+    def forward(self, scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        allowed = mask.to(torch.bool) & scores.new_ones((), dtype=torch.bool)
+        return torch.where(allowed, scores, -1.0)
+
+
 def exported(model: nn.Module, *inputs: torch.Tensor, **options: Any) -> bytes:
     content = io.BytesIO()
     with warnings.catch_warnings():
@@ -136,6 +144,14 @@ def test_transformer_gives_the_numbers_of_pytorch(tmp_path: Path) -> None:
     path = saved(exported(Encoder(), torch.zeros(1, 7, dtype=torch.int64)), tmp_path)
     tokens = np.random.default_rng(1).integers(0, 20, (4, 1, 7))
     check_numbers(path, {"tokens": tokens})
+
+
+def test_made_truth_values_choose_like_in_pytorch(tmp_path: Path) -> None:
+    shapes = torch.randn(2, 5), torch.zeros(2, 5, dtype=torch.int64)
+    path = saved(exported(Masked(), *shapes), tmp_path)
+    generator = np.random.default_rng(1)
+    scores = generator.standard_normal((4, 2, 5)).astype(np.float32)
+    check_numbers(path, {"scores": scores, "mask": generator.integers(0, 2, (4, 2, 5))})
 
 
 def test_quantized_program_is_in_units(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Case:
         values = {**self.inputs, **outputs}
         order = self.order or list(self.inputs)
         step = Step(self.op, order, list(outputs), self.options, self.attributes, self.version)
-        drawn = [name for name, value in self.inputs.items() if value.data is None]
+        drawn = [n for n, v in self.inputs.items() if v.data is None and not v.is_variable]
         return tflite_model(values, [step], drawn, list(outputs))
 
     def draw(self, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
@@ -115,6 +115,54 @@ def resize(op: str, make: Any = f32, **attributes: bool) -> Case:
     inputs = {"x": make(1, 4, 5, 3), "size": constant([9, 7])}
     note = " ".join(attributes)
     return Case(op, inputs, [make(1, 9, 7, 3)], options, attributes, version=3, note=note)
+
+
+def sliced(
+    note: str,
+    begins: list[int],
+    ends: list[int],
+    strides: list[int],
+    result: list[int],
+    **masks: Any,
+) -> Case:
+    places = {"b": constant(begins), "e": constant(ends), "s": constant(strides)}
+    return Case(
+        "STRIDED_SLICE", {"x": f32(2, 2, 3, 4), **places}, [f32(*result)], "StridedSliceOptions",
+        masks, version=8, note=note,
+    )  # fmt: skip
+
+
+def lstm(
+    note: str = "",
+    coupled: bool = False,
+    peepholes: bool = False,
+    projected: bool = False,
+    **options: Any,
+) -> Case:
+    """Three steps of two sequences of four numbers, five cells."""
+    width = 3 if projected else 5
+    gates = [gate for gate in "ifco" if not (coupled and gate == "i")]
+    values = {
+        "x": f32(2, 3, 4),
+        **{f"w{gate}": weights(5, 4) for gate in gates},
+        **{f"r{gate}": weights(5, width) for gate in gates},
+        **{f"p{gate}": weights(5) for gate in "ifo" if peepholes},
+        **{f"b{gate}": weights(5) for gate in gates},
+        "h": Value((2, width), is_variable=True),
+        "c": Value((2, 5), is_variable=True),
+    }
+    if options.get("timeMajor"):
+        values |= {"x": f32(3, 2, 4)}
+    if projected:
+        values |= {"q": weights(3, 5)}
+    places = ["x", *(k + g for k in "wr" for g in "ifco"), "pi", "pf", "po"]
+    places += [*(f"b{gate}" for gate in "ifco"), "q", "", "h", "c"]
+    order = [name if name in values else "" for name in places]
+    settings = {"fusedActivationFunction": 4, "cellClip": 2.0, **options}
+    return Case(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM", values, [f32(*values["x"].shape[:2], width)],
+        "UnidirectionalSequenceLSTMOptions", settings, order=order, note=note,
+    )  # fmt: skip
 
 
 CONV = {"padding": 0, "strideH": 2, "strideW": 1, "fusedActivationFunction": 3}
@@ -261,6 +309,22 @@ CASES = [
     Case("ONE_HOT", {"i": Value((3,), "int32"), "d": constant(5), "on": constant(2.0, "float32"),
                      "off": constant(-1.0, "float32")}, [f32(3, 5)], "OneHotOptions", {"axis": -1}),
     Case("CUMSUM", {"x": f32(2, 5), "a": constant(1)}, [f32(2, 5)], "CumsumOptions"),
+    Case("CUMSUM", {"x": f32(2, 5), "a": constant(1)}, [f32(2, 5)], "CumsumOptions",
+         {"reverse": True, "exclusive": True}, note="backwards"),
+    Case("GATHER", {"x": f32(2, 5, 3), "i": Value((2, 4), "int32")}, [f32(2, 4, 3)],
+         "GatherOptions", {"axis": 1, "batchDims": 1}, note="batches"),
+    sliced("ellipsis", [0, 1, 0, -2], [9, 9, 9, -9], [1, 1, 1, -2], [1, 2, 3, 4, 2],
+           newAxisMask=4, ellipsisMask=2, endMask=8, beginMask=8),
+    sliced("from the end", [-1, -100, 3, 3], [0, 100, -9, 0], [1, 1, -2, -1], [1, 2, 2, 3],
+           endMask=1),
+    sliced("offsets", [0, 0, 1, 1], [1, 2, 2, 3], [1, 1, 1, 1], [1, 2, 2, 3], offset=True),
+    sliced("ellipsis last", [1, 0], [2, 0], [1, 1], [2, 3, 4], shrinkAxisMask=1, ellipsisMask=2),
+    lstm(), lstm("coupled", coupled=True), lstm("peepholes", peepholes=True),
+    lstm("projection", projected=True), lstm("time first", timeMajor=True),
+    Case("UNIDIRECTIONAL_SEQUENCE_RNN",
+         {"x": f32(2, 3, 4), "w": weights(5, 4), "r": weights(5, 5), "b": weights(5),
+          "s": Value((2, 5), is_variable=True)}, [f32(2, 3, 5)], "SequenceRNNOptions",
+         {"fusedActivationFunction": 4}),
     Case("L2_NORMALIZATION", {"x": f32(2, 7)}, [f32(2, 7)], "L2NormOptions"),
     Case("LOCAL_RESPONSE_NORMALIZATION", {"x": f32(1, 2, 3, 8)}, [f32(1, 2, 3, 8)],
          "LocalResponseNormalizationOptions",
@@ -385,6 +449,31 @@ def test_damage_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(NnfarmError) as caught:
         import_tflite(path)
     assert caught.value.code == "model.unreadable"
+
+
+@pytest.mark.parametrize("op", ["WHILE", "IF"])
+def test_control_flow_is_named_as_such(op: str, tmp_path: Path) -> None:
+    with pytest.raises(NnfarmError, match=f"{op} 'y' is control flow") as caught:
+        import_tflite(_relu(tmp_path, op))
+    assert caught.value.code == "compile.unsupported_operation"
+
+
+def test_activations_of_16_bits_are_refused(tmp_path: Path) -> None:
+    values = {"x": s8(2, 3, zero=0, dtype="int16"), "y": s8(2, 3, zero=0, dtype="int16")}
+    path = tmp_path / "model.tflite"
+    path.write_bytes(tflite_model(values, [Step("TANH", ["x"], ["y"])], ["x"], ["y"]))
+    with pytest.raises(NnfarmError, match="'x' is quantized to 16 bits") as caught:
+        import_tflite(path)
+    assert caught.value.code == "compile.unsupported_model"
+
+
+def test_a_state_from_outside_is_refused(tmp_path: Path) -> None:
+    case = lstm()
+    case.inputs["h"] = f32(2, 5)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(case.model())
+    with pytest.raises(NnfarmError, match="is given a state to begin with"):
+        import_tflite(path)
 
 
 def test_an_output_shape_that_strides_cannot_give_is_refused(tmp_path: Path) -> None:

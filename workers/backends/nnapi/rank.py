@@ -130,7 +130,7 @@ class _Pass:
         if static_shape(value) == shape:
             return value
         source = self._graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
-        if _has_one_scale(source, DEQUANTIZE):
+        if source is not None and _has_one_scale(source, DEQUANTIZE):
             # Next to its reader, or the quantized unit it belongs to falls apart.
             integers = self._reshaped(source.args[0], shape)
             return self._rewriter.emit(self._with_data(source, integers))
@@ -152,8 +152,8 @@ class _Pass:
         source = static_shape(call.args[0]) or ()
         axes = call.attrs.axes
         rank = len(source)
-        order = [*range(rank)][::-1] if axes is None else [int(a) % rank for a in axes]
-        shape, order = merged(source, order)
+        wanted = [*range(rank)][::-1] if axes is None else [int(a) % rank for a in axes]
+        shape, order = merged(source, wanted)
         value: relax.Expr | None = None
         for step in steps_of(shape, order) or ():
             folded, short = merged(shape, step)
@@ -166,7 +166,7 @@ class _Pass:
         return value
 
 
-def _has_one_scale(expr: relax.Expr | None, name: str) -> bool:
+def _has_one_scale(expr: relax.Expr, name: str) -> bool:
     """Whether it is that operation, (de)quantize, with one scale for the whole tensor."""
     if not isinstance(expr, relax.Call) or getattr(expr.op, "name", "") != name:
         return False

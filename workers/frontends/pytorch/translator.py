@@ -46,6 +46,8 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         table["scaled_dot_product_attention.default"] = self._attention
         for name in ("adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default"):
             table[name] = self._adaptive_average(table[name])
+        table["where.self"] = self._where
+        table["new_ones.default"] = self._new_ones
         for name, quantization in quantized.CONVERTERS.items():
             table[name] = self._of_arguments(quantization)
         self.convert_map = {name: self._noting(convert) for name, convert in table.items()}
@@ -117,6 +119,23 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
             return self.block_builder.emit(relax.op.mean(data, [2, 3], keepdims=True))
 
         return convert
+
+    @staticmethod
+    def _new_ones(node: torch.fx.Node) -> relax.Expr:
+        """Ones of the element type asked for; TVM's translator takes the other tensor's."""
+        value = node.meta["val"]
+        dtype = str(value.dtype).removeprefix("torch.")
+        return relax.const(np.ones(tuple(map(int, value.shape)), dtype), dtype)
+
+    def _where(self, node: torch.fx.Node) -> relax.Expr:
+        """TVM's translator makes int64 of some truth values, which then choose nothing."""
+        condition, *values = self.retrieve_args(node)
+        if dtype_of(condition) != "bool":
+            zero = relax.const(0, dtype_of(condition))
+            condition = self.block_builder.emit(relax.op.not_equal(condition, zero))
+        dtype = str(node.meta["val"].dtype).removeprefix("torch.")
+        given = [v if isinstance(v, relax.Expr) else relax.const(v, dtype) for v in values]
+        return self.block_builder.emit(relax.op.where(condition, *given))
 
     def _attention(self, node: torch.fx.Node) -> relax.Expr:
         """Attention as two products and a softmax, which devices have."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tvm import relax
 
 from workers.frontends.tflite.emitter import Emitter
-from workers.frontends.tflite.movement import slice_bounds
+from workers.frontends.tflite.slicing import slice_bounds
 
 Array = NDArray[Any]
 Fold = Callable[[Emitter, list[Array]], Array]
@@ -23,8 +23,8 @@ Fold = Callable[[Emitter, list[Array]], Array]
 def fold(op: Emitter) -> bool:
     """Give the result of an operator now, where that can be done; whether it was."""
     function = _FOLDS.get(op.operator.name)
-    if op.operator.name == "SHAPE":
-        arrays = [np.array(op.shape(0))]
+    if op.operator.name in _OF_SHAPES:
+        arrays = [_OF_SHAPES[op.operator.name](op.shape(0))]
     elif function is None or op.output().quantization or op.option("fusedActivationFunction", 0):
         return False
     else:
@@ -39,9 +39,9 @@ def fold(op: Emitter) -> bool:
 
 
 def _strided_slice(op: Emitter, arrays: list[Array]) -> Array:
-    begins, ends, strides, dropped = slice_bounds(op, arrays[0].shape)
-    picked = arrays[0][tuple(slice(*bounds) for bounds in zip(begins, ends, strides, strict=True))]
-    return np.squeeze(picked, tuple(dropped))
+    bounds = slice_bounds(op, arrays[0].shape)
+    parts = map(slice, bounds.begins, bounds.ends, bounds.strides)
+    return arrays[0][tuple(parts)].reshape(bounds.shape)
 
 
 def _reshaped(op: Emitter, arrays: list[Array]) -> Array:
@@ -53,6 +53,13 @@ def _product(op: Emitter, arrays: list[Array]) -> Array:
     keep = bool(op.option("keepDims", False))
     return np.asarray(np.prod(arrays[0], axis=axes, keepdims=keep))
 
+
+_OF_SHAPES: Mapping[str, Callable[[tuple[int, ...]], Array]] = {
+    "RANK": lambda shape: np.array(len(shape)),
+    "SHAPE": np.array,
+    "ZEROS_LIKE": np.zeros,
+}
+"""What needs no values of its input."""
 
 _FOLDS: Mapping[str, Fold] = {
     "ADD": lambda _, arrays: arrays[0] + arrays[1],
@@ -69,4 +76,5 @@ _FOLDS: Mapping[str, Fold] = {
     "SQUEEZE": lambda op, arrays: arrays[0].reshape(op.output().shape),
     "STRIDED_SLICE": _strided_slice,
     "SUB": lambda _, arrays: arrays[0] - arrays[1],
+    "TRANSPOSE": lambda _, arrays: arrays[0].transpose(arrays[1].reshape(-1)),
 }

@@ -11,7 +11,15 @@ from tvm import relax
 from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends.imported import ImportedModel
-from workers.frontends.tflite import constants, convolution, elementwise, movement, reduction
+from workers.frontends.tflite import (
+    constants,
+    convolution,
+    elementwise,
+    movement,
+    recurrent,
+    reduction,
+    slicing,
+)
 from workers.frontends.tflite.emitter import Converter, Emitter
 from workers.frontends.tflite.model import Operator, Tensor, TFLiteModel, read_model
 from workers.graph.graph import Graph, OriginalNode
@@ -20,9 +28,13 @@ CONVERTERS: Mapping[str, Converter] = {
     **convolution.CONVERTERS,
     **elementwise.CONVERTERS,
     **movement.CONVERTERS,
+    **recurrent.CONVERTERS,
     **reduction.CONVERTERS,
+    **slicing.CONVERTERS,
 }
 """All operators that are taken, by TFLite's name."""
+
+_CONTROL_FLOW = ("CALL", "CALL_ONCE", "IF", "WHILE")
 
 
 def import_tflite(
@@ -124,6 +136,8 @@ class _Importer:
         try:
             if constants.fold(op):
                 return
+            if operator.name in _CONTROL_FLOW:
+                raise op.unsupported("is control flow; recurrent layers can be converted unrolled")
             if converter is None:
                 raise op.unsupported("is not among the TFLite operators that are taken")
             converter(op)

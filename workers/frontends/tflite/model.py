@@ -41,6 +41,7 @@ class Tensor:
         shape: as the file states it; an open batch is stated as 1.
         quantization: how its integers stand for real numbers, None for plain numbers.
         value: its elements if it is a constant.
+        is_variable: a state, zeros at first, that an operator keeps from run to run.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Tensor:
     shape: tuple[int, ...]
     quantization: Quantization | None
     value: NDArray[Any] | None = field(repr=False)
+    is_variable: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,14 @@ def _tensor(content: Any, tensor: Any) -> Tensor:
             tensor=name,
         )
     shape = tuple(int(d) for d in tensor.shape) if tensor.shape is not None else ()
-    return Tensor(name, dtype, shape, _quantization(tensor, dtype), _value(content, tensor, shape))
+    numbers, value = _quantization(tensor, dtype), _value(content, tensor, shape)
+    if dtype == "int16" and numbers is not None:
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"Tensor {name!r} is quantized to 16 bits; int8 and uint8 models are taken.",
+            tensor=name,
+        )
+    return Tensor(name, dtype, shape, numbers, value, bool(tensor.isVariable))
 
 
 def _value(content: Any, tensor: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from tvm import relax
@@ -41,73 +41,6 @@ def _pack(op: Emitter) -> None:
         for position in range(len(op.operator.inputs))
     ]
     op.give(relax.op.concat(parts, axis=axis))
-
-
-def _unpack(op: Emitter) -> None:
-    count, axis = len(op.operator.outputs), int(op.option("axis", 0))
-    _split_into(op, op.real(0), count, axis, squeeze=True)
-
-
-def _split(op: Emitter) -> None:
-    axis = op.integers(0)[0]
-    _split_into(op, op.real(1), len(op.operator.outputs), axis)
-
-
-def _split_v(op: Emitter) -> None:
-    axis, sizes, data = op.integers(2)[0], op.integers(1), op.real(0)
-    length = op.shape_of(data)[axis]
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = length - sum(size for size in sizes if size >= 0)
-    bounds = [int(b) for b in np.cumsum(sizes)[:-1]]
-    _split_into(op, data, bounds if bounds else 1, axis)
-
-
-def _split_into(
-    op: Emitter, data: relax.Expr, parts: int | list[int], axis: int, squeeze: bool = False
-) -> None:
-    pieces = op.emit(relax.op.split(data, parts, axis))
-    for position in range(len(op.operator.outputs)):
-        piece = op.emit(relax.TupleGetItem(pieces, position))
-        op.give(op.emit(relax.op.squeeze(piece, [axis])) if squeeze else piece, position)
-
-
-def _slice(op: Emitter) -> None:
-    begins, sizes = op.integers(1), op.integers(2)
-    shape = op.shape(0)
-    ends = [
-        length if size < 0 else begin + size
-        for begin, size, length in zip(begins, sizes, shape, strict=True)
-    ]
-    op.give(relax.op.strided_slice(op.real(0), list(range(len(shape))), begins, ends))
-
-
-def slice_bounds(
-    op: Emitter, shape: Sequence[int]
-) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Begins, ends, strides of a STRIDED_SLICE with its masks applied, and the axes it drops."""
-    if op.option("ellipsisMask", 0) or op.option("newAxisMask", 0) or op.option("offset", False):
-        raise op.unsupported("has an ellipsis, a new axis or ends as offsets")
-    begins, ends, strides = (op.integers(i) for i in (1, 2, 3))
-    dropped = []
-    for axis, length in enumerate(shape[: len(begins)]):
-        forward = strides[axis] > 0
-        if op.option("shrinkAxisMask", 0) >> axis & 1:
-            dropped.append(axis)
-            begins[axis] %= length
-            ends[axis], strides[axis] = begins[axis] + 1, 1
-            continue
-        if op.option("beginMask", 0) >> axis & 1:
-            begins[axis] = 0 if forward else length - 1
-        if op.option("endMask", 0) >> axis & 1:
-            ends[axis] = length if forward else -length - 1
-    return begins, ends, strides, dropped
-
-
-def _strided_slice(op: Emitter) -> None:
-    begins, ends, strides, dropped = slice_bounds(op, op.shape(0))
-    axes = list(range(len(begins)))
-    value = op.emit(relax.op.strided_slice(op.real(0), axes, begins, ends, strides))
-    op.give(relax.op.squeeze(value, dropped) if dropped else value)
 
 
 def _pad(op: Emitter) -> None:
@@ -160,9 +93,23 @@ def _broadcast_to(op: Emitter) -> None:
 
 
 def _gather(op: Emitter) -> None:
-    if op.option("batchDims", 0):
-        raise op.unsupported("has batch dimensions")
-    op.give(relax.op.take(op.real(0), op.raw(1), axis=int(op.option("axis", 0))))
+    axis, batches = int(op.option("axis", 0)), int(op.option("batchDims", 0))
+    if not batches:
+        op.give(relax.op.take(op.real(0), op.raw(1), axis=axis))
+        return
+    shape, wanted = op.shape(0), op.shape(1)
+    axis, batches = axis % len(shape), batches % len(wanted)
+    if axis != batches:
+        raise op.unsupported("gathers along an axis that does not follow its batch dimensions")
+    # Rows of all batches one after the other: the indexes of each batch begin where its rows do.
+    count, kind = int(np.prod(shape[:batches])), op.tensor(1).dtype
+    rows = op.emit(relax.op.reshape(op.real(0), (count * shape[axis], *shape[axis + 1 :])))
+    starts = np.arange(count, dtype=kind).reshape(-1, 1) * np.array(shape[axis], kind)
+    indexes = op.emit(relax.op.reshape(op.raw(1), (count, int(np.prod(wanted[batches:])))))
+    places = op.emit(relax.op.add(indexes, relax.const(starts, kind)))
+    places = op.emit(relax.op.reshape(places, (int(np.prod(wanted)),)))
+    taken = op.emit(relax.op.take(rows, places, axis=0))
+    op.give(relax.op.reshape(taken, (*wanted, *shape[axis + 1 :])))
 
 
 def _gather_nd(op: Emitter) -> None:
@@ -238,15 +185,10 @@ CONVERTERS: Mapping[str, Converter] = {
     "PADV2": _pad,
     "RESHAPE": _reshape,
     "REVERSE_V2": _reverse,
-    "SLICE": _slice,
     "SPACE_TO_BATCH_ND": _space_to_batch,
     "SPACE_TO_DEPTH": _space_to_depth,
-    "SPLIT": _split,
-    "SPLIT_V": _split_v,
     "SQUEEZE": _to_stated_shape,
-    "STRIDED_SLICE": _strided_slice,
     "TILE": _tile,
     "TRANSPOSE": _transpose,
-    "UNPACK": _unpack,
 }
 """By TFLite operator name."""

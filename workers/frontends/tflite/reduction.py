@@ -111,10 +111,12 @@ def _one_hot(op: Emitter) -> None:
 
 
 def _cumsum(op: Emitter) -> None:
-    if op.option("reverse", False):
-        raise op.unsupported("runs backwards")
     (axis,) = op.integers(1)
-    op.give(relax.op.cumsum(op.real(0), axis, exclusive=bool(op.option("exclusive", False))))
+    value, backwards = op.real(0), bool(op.option("reverse", False))
+    if backwards:
+        value = op.emit(relax.op.flip(value, axis))
+    value = op.emit(relax.op.cumsum(value, axis, exclusive=bool(op.option("exclusive", False))))
+    op.give(relax.op.flip(value, axis) if backwards else value)
 
 
 def _l2_normalization(op: Emitter) -> None:

@@ -28,14 +28,13 @@ class Bounds:
     strides: list[int] = field(default_factory=list)
     shape: list[int] = field(default_factory=list)
 
-    def add(self, begin: int, end: int, stride: int) -> int:
-        """One more axis; how many indexes it leaves."""
+    def add(self, length: int, part: slice) -> int:
+        """One more axis of some length; how many of its indexes the part has."""
+        begin, end, stride = part.indices(length)
         self.begins.append(begin)
-        self.ends.append(end if end >= 0 else -self.INFINITE)
+        self.ends.append(end if end >= 0 else -length - 1)  # -1 would be the last index
         self.strides.append(stride)
         return len(range(begin, end, stride))
-
-    INFINITE = 1 << 30
 
 
 def slice_bounds(op: Emitter, shape: Sequence[int]) -> Bounds:
@@ -52,7 +51,7 @@ def slice_bounds(op: Emitter, shape: Sequence[int]) -> Bounds:
             found.shape.append(1)
             continue
         if position is None:
-            found.shape.append(found.add(0, shape[axis], 1))
+            found.shape.append(found.add(shape[axis], slice(None)))
             continue
         begin, end, stride = begins[position], ends[position], strides[position]
         if op.option("offset", False):
@@ -60,11 +59,11 @@ def slice_bounds(op: Emitter, shape: Sequence[int]) -> Bounds:
         if _masked(op, "shrinkAxisMask", position):
             if not -shape[axis] <= begin < shape[axis]:
                 raise op.unsupported(f"takes index {begin} of an axis of {shape[axis]}")
-            found.add(begin % shape[axis], begin % shape[axis] + 1, 1)
+            found.add(shape[axis], slice(begin % shape[axis], begin % shape[axis] + 1))
             continue
         first = None if _masked(op, "beginMask", position) else begin
         last = None if _masked(op, "endMask", position) else end
-        found.shape.append(found.add(*slice(first, last, stride).indices(shape[axis])))
+        found.shape.append(found.add(shape[axis], slice(first, last, stride)))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,10 @@ from workers.graph.rewriter import GraphRewriter
 
 Rule = Callable[[GraphRewriter, relax.Call], "relax.Expr | None"]
 Rows = NDArray[np.int64]
+Indices = NDArray[Any]
 
 
-def _numbers_of(shape: tuple[int, ...], coordinates: NDArray[np.generic]) -> Rows | None:
+def _numbers_of(shape: tuple[int, ...], coordinates: Indices) -> Rows | None:
     """Rows that coordinates (their last axis) mean; None where one is outside."""
     depth = coordinates.shape[-1]
     sizes = np.array(shape[:depth], np.int64)
@@ -31,7 +33,7 @@ def _numbers_of(shape: tuple[int, ...], coordinates: NDArray[np.generic]) -> Row
     return rows
 
 
-def _positions(shape: tuple[int, ...], indices: NDArray[np.generic], axis: int) -> Rows | None:
+def _positions(shape: tuple[int, ...], indices: Indices, axis: int) -> Rows | None:
     """Elements that indices along one axis mean."""
     grid = np.indices(indices.shape)
     grid[axis] = indices

@@ -76,6 +76,7 @@ def _load_tflite(model: Path, signature: ModelSignature) -> Infer:
     def infer(inputs: Inputs) -> list[Array]:
         for place, spec in zip(places, signature.inputs, strict=True):
             interpreter.set_tensor(place, inputs[spec.name])
+        interpreter.reset_all_variables()  # each sample begins with a state of its own
         interpreter.invoke()
         return [np.array(interpreter.get_tensor(place)) for place in results]
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,24 @@ def every_family(is_quantized: bool, channels: int = 21) -> onnx.ModelProto:
     return network(nodes, {"x": (1, 3, 12, 12)}, constants)
 
 
+def every_own_convolution() -> onnx.ModelProto:
+    """Winograd's filtering, joined groups, a concat of channels, a transposed convolution."""
+    tensors = {
+        "w0": values(32, 3, 3, 3), "w1": values(32, 32, 3, 3), "w2": values(24, 8, 3, 3),
+        "w3": values(56, 8, 3, 3),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], pads=[1] * 4),
+        helper.make_node("Conv", ["c0", "w1"], ["c1"], pads=[1] * 4),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"], pads=[1] * 4, group=4),
+        helper.make_node("Concat", ["r1", "c2"], ["both"], axis=1),
+        helper.make_node("ConvTranspose", ["both", "w3"], ["y"], strides=[2, 2], pads=[1] * 4),
+    ]
+    constants = [numpy_helper.from_array(array, name) for name, array in tensors.items()]
+    return network(nodes, {"x": (1, 3, 12, 12)}, constants)
+
+
 def target(*features: str) -> tvm.target.Target:
     """The baseline of arm64-v8a and more, for Linux, so that QEMU runs it."""
     baseline = target_for(Abi.ARM64_V8A)
@@ -119,10 +138,18 @@ def manifest(size_bytes: int, output: Array) -> dict[str, Any]:
 def test_a_network_of_every_family(
     tmp_path: Path, is_quantized: bool, features: tuple[str, ...]
 ) -> None:
+    play(every_family(is_quantized), 0.02 if is_quantized else 2e-5, tmp_path, features)
+
+
+def test_convolutions_of_our_own(tmp_path: Path) -> None:
+    play(every_own_convolution(), 2e-5, tmp_path, ())
+
+
+def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Sequence[str]) -> None:
+    """Compiles for arm64, plays under QEMU and compares."""
     runner = BUILD / "runtime" / "linux-aarch64" / "nnfarm_runner"
     if not runner.exists():
         pytest.fail("the arm64 runner is not built: run `make native`", pytrace=False)
-    model = every_family(is_quantized)
     path, library = tmp_path / "model.onnx", tmp_path / "model.so"
     onnx.save(model, path)
     executable = executable_of(lowered(path, *features), target(*features))
@@ -139,7 +166,7 @@ def test_a_network_of_every_family(
     command += ["--warmup", "0", "--iterations", "1", "--min-duration-ms", "0", "--threads", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    close(load_file(outputs)["y"][0], expected, 0.02 if is_quantized else 2e-5)
+    close(load_file(outputs)["y"][0], expected, tolerance)
 
 
 def assembly_of(path: Path, *features: str) -> str:

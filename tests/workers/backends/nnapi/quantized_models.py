@@ -125,6 +125,9 @@ def float_models() -> dict[str, onnx.ModelProto]:
         ),
         "split": _after_add("Slice", constants=_BOUNDS),
         "gather": _after_add("Gather", constants={"i": np.array([2, 0], np.int64)}, axis=1),
+        "layer_norm": single(
+            "LayerNormalization", {"x": [2, 6]}, {"s": weights(6), "b": weights(6)}
+        ),
         "sigmoid": single("Sigmoid", {"x": [2, 6]}),
         "softmax": single("Softmax", {"x": [2, 6]}),
     }

