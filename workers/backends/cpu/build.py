@@ -11,6 +11,10 @@ from workers.backends.cpu.schedule import schedule
 from workers.backends.cpu.tuned import Tunings
 from workers.backends.cpu.vectors import vectors_of
 
+MAX_FUSED = 10
+"""Operators in one kernel. A function by a polynomial reads its argument many times, so a longer
+chain of them (mish of a quantized model) would be an expression that compiles for hours."""
+
 
 def lower_for_cpu(
     module: tvm.IRModule, target: tvm.target.Target, tunings: Tunings | None = None
@@ -41,6 +45,6 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
             relax.transform.DeadCodeElimination(),
         ]
     )
-    with target:
+    with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
         fused: tvm.IRModule = passes(use_integers(module, vectors))
         return fused
