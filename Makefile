@@ -158,7 +158,7 @@ test: ## Everything that must hold before a merge: linters, types, all tests
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 system-packages native-test web-test
 	@$(MAKE) lint
-	@$(PY) -m pytest
+	@$(PY) -m pytest --durations=20
 
 .PHONY: properties
 properties: ## Drawn models against ONNX Runtime, the long run: 10,000 operations (not part of the tests)

@@ -29,7 +29,7 @@ from workers.backends.cpu.schedules.winograd import RESULT, STEP, TRANSFORM
 from workers.backends.cpu.tiles import choose_tile
 from workers.backends.cpu.vectors import Vectors
 
-MAX_WEIGHT_BYTES = 10 << 20
+MAX_WEIGHT_BYTES = 4 << 20
 """Transformed weights are four times as large as plain ones. The limit is an estimate for
 caches and package size; layers beyond it were not measured."""
 
