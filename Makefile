@@ -12,6 +12,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 PORT ?= 8000
 MINUTES ?= 30
+TEST_PROCESSES ?= 2
 UV_VERSION := 0.13.8
 NODE_VERSION := 22.20.0
 
@@ -154,11 +155,11 @@ system-packages: ## Install the Debian packages of the full test run, where that
 	fi
 
 .PHONY: test
-test: ## Everything that must hold before a merge: linters, types, all tests
+test: ## Everything that must hold before a merge: linters, types, all tests (TEST_PROCESSES=2)
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 system-packages native-test web-test
 	@$(MAKE) lint
-	@$(PY) -m pytest --durations=20
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --durations=20
 
 .PHONY: properties
 properties: ## Drawn models against ONNX Runtime, the long run: 10,000 operations (not part of the tests)

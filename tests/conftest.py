@@ -1,15 +1,17 @@
-"""Options and native parts that all tests share."""
+"""Options, native parts and the browser that all tests share."""
 
 from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 BUILD = Path(__file__).parents[1] / "build"
+CHROMIUM = Path("/usr/bin/chromium")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,3 +73,17 @@ def simulator_dir() -> Path:
     return _built(
         BUILD / "simulator" / f"linux-{platform.machine()}" / "libneuralnetworks.so"
     ).parent
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium. One for all: Playwright refuses a second one in the same process."""
+    if not CHROMIUM.exists():
+        pytest.fail(f"{CHROMIUM} is missing: run `make system-packages`")
+    with sync_playwright() as playwright:
+        # The pages are our own; containers often run as root, where Chromium's sandbox cannot.
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-background-networking"]
+        )
+        yield started
+        started.close()

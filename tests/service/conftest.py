@@ -92,7 +92,7 @@ def standing_farm(
     changes: dict[str, Any] = {"sweep_interval_s": RARELY_S}
     if request.param == "postgres":
         server: str = request.getfixturevalue("postgres_server")
-        changes["database_url"] = create_database(server, "standing")
+        changes["database_url"] = create_database(server)
     with serve(settings_for(folder, redis_url, **changes)) as farm:
         yield farm
 

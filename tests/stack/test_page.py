@@ -6,31 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from service.client import Client
 from service.client.transfer import check_package
 from service.local.stack import Stack
 from tests.stack.test_end_to_end import finish, request_digits
 
-CHROMIUM = Path("/usr/bin/chromium")
-
 
 @pytest.fixture
-def page(stack: Stack) -> Iterator[Page]:
+def page(stack: Stack, browser: Browser) -> Iterator[Page]:
     """A tab at the stack's address; no script error is allowed."""
-    if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is missing: run `make system-packages`")
     faults: list[str] = []
-    with sync_playwright() as playwright:
-        # The page is our own; containers often run as root, where Chromium's sandbox cannot.
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-background-networking"]
-        )
-        tab = browser.new_page(base_url=stack.url, viewport={"width": 1440, "height": 1000})
-        tab.on("pageerror", lambda error: faults.append(str(error)))
-        yield tab
-        browser.close()
+    tab = browser.new_page(base_url=stack.url, viewport={"width": 1440, "height": 1000})
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    yield tab
+    tab.close()
     assert faults == []
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 REPOSITORY = Path(__file__).parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
 
 
 class Fixture:
@@ -63,17 +62,6 @@ def service() -> Iterator[Fixture]:
 def farm(service: Fixture) -> Fixture:
     service.reset()
     return service
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.fail(f"{CHROMIUM} is missing: install Debian's chromium.")
-    with sync_playwright() as playwright:
-        # The page under test is our own; containers often run as root, where the sandbox cannot.
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -135,8 +135,12 @@ class FarmApp:
     def package(self, level: int, abi: str) -> bytes:
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as package:
-            package.writestr("manifest.json", json.dumps(_manifest(level, abi)))
-            package.writestr("model.so", self.package_library)
+            # Of one date, so that the same package is the same bytes a second later.
+            for name, content in (
+                ("manifest.json", json.dumps(_manifest(level, abi)).encode()),
+                ("model.so", self.package_library),
+            ):
+                package.writestr(zipfile.ZipInfo(name), content)
         return out.getvalue()
 
     def _add_routes(self) -> None:
