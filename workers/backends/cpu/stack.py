@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import tvm
-from tvm import relax, s_tir, tirx
+from tvm import relax, tirx
 
 PIPELINE = "nnfarm.cpu"
 """Name of the lowering below, for `relax.build` and `tvm.compile` (`tir_pipeline`)."""
@@ -19,19 +19,8 @@ PIPELINE = "nnfarm.cpu"
 MAX_BYTES = 16 << 10
 """Larger buffers stay in the workspace: threads of a phone's app have small stacks."""
 
-_TO_ALLOCATIONS = (
-    s_tir.transform.CanonicalizeLoop,
-    s_tir.transform.LowerCrossThreadReduction,
-    s_tir.transform.LowerInitBlock,
-    s_tir.transform.PlanAndUpdateBufferAllocationLocation,
-    s_tir.transform.ConvertBlocksToOpaque,
-    s_tir.transform.CompactBufferAllocation,
-    s_tir.transform.LowerMatchBuffer,
-    s_tir.transform.StmtSimplify,
-    s_tir.transform.LowerOpaqueBlock,
-)
-"""The first passes of TVM's own pipeline: after them buffers are statements with annotations."""
-
+_MARK = {"disable_lower_builtin": tirx.IntImm("bool", 1)}
+"""Leaves a buffer where it is; LowerTVMBuiltin takes it as an IntImm only."""
 
 def executable_of(lowered: tvm.IRModule, target: tvm.target.Target) -> relax.VMExecutable:
     """What `lower_for_cpu` made, compiled.
@@ -44,14 +33,15 @@ def executable_of(lowered: tvm.IRModule, target: tvm.target.Target) -> relax.VME
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
-    """TVM's pipeline with a step of ours in it; its first passes find nothing to do again."""
+    """TVM's pipeline and a step of ours after it.
+
+    Not earlier: StorageRewrite forgets the annotations of what it makes vectors of.
+    """
     usual, host, device = tirx.get_tir_pipeline("default")
-    first = tvm.transform.Sequential([make() for make in _TO_ALLOCATIONS])
 
     @tvm.transform.module_pass(opt_level=0)  # type: ignore[untyped-decorator]
     def lowered(module: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-        result: tvm.IRModule = usual(_on_stack(first(module)))
-        return result
+        return _on_stack(usual(module))
 
     return lowered, host, device
 
@@ -65,22 +55,28 @@ def _on_stack(module: tvm.IRModule) -> tvm.IRModule:
 
 def _kept(statement: tirx.Stmt) -> tirx.Stmt:
     """The statement with its small local buffers marked."""
-    if isinstance(statement, tirx.SeqStmt):
-        return tirx.SeqStmt([_kept(part) for part in statement.seq])
-    if isinstance(statement, tirx.For):
+    at = statement
+    if isinstance(at, tirx.SeqStmt):
+        return tirx.SeqStmt([_kept(part) for part in at.seq])
+    if isinstance(at, tirx.AttrStmt):
+        return tirx.AttrStmt(at.node, at.attr_key, at.value, _kept(at.body))
+    if isinstance(at, tirx.IfThenElse):
+        otherwise = None if at.else_case is None else _kept(at.else_case)
+        return tirx.IfThenElse(at.condition, _kept(at.then_case), otherwise)
+    if isinstance(at, tirx.For):
         return tirx.For(
-            statement.loop_var,
-            statement.min,
-            statement.extent,
-            statement.kind,
-            _kept(statement.body),
-            statement.thread_binding,
-            statement.annotations,
-            statement.step,
+            at.loop_var,
+            at.min,
+            at.extent,
+            at.kind,
+            _kept(at.body),
+            at.thread_binding,
+            at.annotations,
+            at.step,
         )
-    if isinstance(statement, tirx.AllocBuffer) and _is_small(statement.buffer):
-        return tirx.AllocBuffer(statement.buffer, annotations={"disable_lower_builtin": True})
-    return statement
+    if isinstance(at, tirx.AllocBuffer) and _is_small(at.buffer):
+        return tirx.AllocBuffer(at.buffer, annotations=_MARK)
+    return at
 
 
 def _is_small(buffer: tirx.Buffer) -> bool:
