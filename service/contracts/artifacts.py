@@ -68,6 +68,11 @@ class OperationReport(BaseModel):
     )
     nnapi_operations: tuple[str, ...] = Field((), examples=[["CONV_2D"]])
     rejection: Rejection | None = None
+    note: str | None = Field(
+        None,
+        description="What the artifact does otherwise than the model's own runtime may",
+        examples=["Its state begins with zeros in every run."],
+    )
     macs: int = Field(0, description="Multiply-accumulates of one inference")
     size_bytes: int = Field(
         0, description="Bytes of the tensors it reads and writes, constants too"
@@ -107,6 +112,22 @@ class ExplanationReport(BaseModel):
     )
 
 
+class CpuPart(BaseModel):
+    """What the code for the CPU in one library of a package takes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str = Field(description="The library", examples=["model_cpu.so"])
+    activation_bytes: int = Field(
+        description="Memory of all intermediate tensors, reused memory counted once; without "
+        "inputs, outputs and what NNAPI takes",
+        examples=[8635392],
+    )
+    unscheduled_kernels: tuple[str, ...] = Field(
+        (), description="Kernels that no schedule covers: correct, in scalar code and slow"
+    )
+
+
 class Manifest(BaseModel):
     """manifest.json of a package: everything needed to run it and to build it again."""
 
@@ -130,6 +151,7 @@ class Manifest(BaseModel):
         description="How the player asks NNAPI; see docs/reference/runner.md",
         examples=[{"preference": "low-power"}],
     )
+    cpu: tuple[CpuPart, ...] = Field((), description="The code for the CPU, by library")
     tuned_kernels: tuple[AppliedTuning, ...] = Field(
         (), description="CPU kernels with a schedule from the tuning database"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
+from flatbuffers import flexbuffers
 
 TYPES = {
     "float32": schema.TensorType.FLOAT32,
@@ -42,7 +43,10 @@ def constant(data: Any, dtype: str = "int32", **options: Any) -> Value:
 
 @dataclass(frozen=True)
 class Step:
-    """One operator; "" among the inputs is an optional input left out."""
+    """One operator; "" among the inputs is an optional input left out.
+
+    A custom operator's attributes are written as a flexbuffer.
+    """
 
     op: str
     inputs: Sequence[str]
@@ -50,6 +54,17 @@ class Step:
     options: str = ""
     attributes: Mapping[str, Any] | None = None
     version: int = 1
+    custom: bool = False
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """One graph of a file."""
+
+    values: Mapping[str, Value]
+    steps: Sequence[Step]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
 
 
 def tflite_model(
@@ -57,22 +72,28 @@ def tflite_model(
     steps: Sequence[Step],
     inputs: Sequence[str],
     outputs: Sequence[str],
+    others: Sequence[Subgraph] = (),
 ) -> bytes:
-    """The bytes of a model."""
+    """The bytes of a model; its further graphs have the indexes from 1 on."""
     model = schema.ModelT()
     model.version, model.description = 3, "test"
     model.buffers, model.operatorCodes = [schema.BufferT()], []
-    graph = schema.SubGraphT()
-    graph.name = "main"
-    places = {name: index for index, name in enumerate(values)}
-    graph.tensors = [_tensor(model, name, value) for name, value in values.items()]
-    graph.inputs = [places[name] for name in inputs]
-    graph.outputs = [places[name] for name in outputs]
-    graph.operators = [_operator(model, step, places) for step in steps]
-    model.subgraphs = [graph]
+    graphs = [Subgraph(values, steps, inputs, outputs), *others]
+    model.subgraphs = [_subgraph(model, graph) for graph in graphs]
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), b"TFL3")
     return bytes(builder.Output())
+
+
+def _subgraph(model: Any, stated: Subgraph) -> Any:
+    graph = schema.SubGraphT()
+    graph.name = "main"
+    places = {name: index for index, name in enumerate(stated.values)}
+    graph.tensors = [_tensor(model, name, value) for name, value in stated.values.items()]
+    graph.inputs = [places[name] for name in stated.inputs]
+    graph.outputs = [places[name] for name in stated.outputs]
+    graph.operators = [_operator(model, step, places) for step in stated.steps]
+    return graph
 
 
 def _tensor(model: Any, name: str, value: Value) -> Any:
@@ -95,7 +116,8 @@ def _tensor(model: Any, name: str, value: Value) -> Any:
 
 def _operator(model: Any, step: Step, places: Mapping[str, int]) -> Any:
     code = schema.OperatorCodeT()
-    number = getattr(schema.BuiltinOperator, step.op)
+    number = getattr(schema.BuiltinOperator, "CUSTOM" if step.custom else step.op)
+    code.customCode = step.op if step.custom else None
     code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
     code.version = step.version
     model.operatorCodes.append(code)
@@ -103,10 +125,18 @@ def _operator(model: Any, step: Step, places: Mapping[str, int]) -> Any:
     operator.opcodeIndex = len(model.operatorCodes) - 1
     operator.inputs = [places[name] if name else -1 for name in step.inputs]
     operator.outputs = [places[name] for name in step.outputs]
-    if step.options:
+    if step.custom:
+        operator.customOptions = np.frombuffer(_flexbuffer(step.attributes or {}), np.uint8)
+    elif step.options:
         options = getattr(schema, f"{step.options}T")()
         for name, value in (step.attributes or {}).items():
             setattr(options, name, value)
-        operator.builtinOptionsType = getattr(schema.BuiltinOptions, step.options)
-        operator.builtinOptions = options
+        second = "" if hasattr(schema.BuiltinOptions, step.options) else "2"
+        kinds = getattr(schema, f"BuiltinOptions{second}")
+        setattr(operator, f"builtinOptions{second}Type", getattr(kinds, step.options))
+        setattr(operator, f"builtinOptions{second}", options)
     return operator
+
+
+def _flexbuffer(attributes: Mapping[str, Any]) -> bytes:
+    return bytes(flexbuffers.Dumps(dict(attributes)))

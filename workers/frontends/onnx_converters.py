@@ -24,8 +24,8 @@ from workers.frontends import (
     onnx_converters_sequence,
     onnx_converters_window,
 )
-from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
-from workers.graph.graph import dtype_of
+from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand, text
+from workers.graph.graph import dtype_of, static_shape
 
 
 def _clip(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
@@ -42,7 +42,7 @@ def _clip(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | N
         bounds.append(default if math.isnan(float(value)) else float(value))
     if not dtype_of(inputs[0]).startswith("float"):
         return None
-    low, high = bounds
+    low, high = min(bounds), bounds[1]  # where they cross, ONNX gives the upper one
     if low == 0.0 and math.isinf(high):
         return relax.op.nn.relu(inputs[0])
     return relax.op.clip(inputs[0], low, high)
@@ -68,12 +68,63 @@ def _mean(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | N
 
 
 def _power(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
-    """Exponents of another element type, which ONNX allows."""
-    del attrs, scope
+    """Exponents of another element type, which ONNX allows; integers as real numbers."""
+    del attrs
     base, exponent = inputs[0], constant(inputs, 1)
+    if not dtype_of(base).startswith("float"):
+        real = [scope.emit(relax.op.astype(data, "float64")) for data in inputs]
+        return relax.op.astype(scope.emit(relax.op.power(*real)), dtype_of(base))
     if exponent is None or exponent.dtype.name == dtype_of(base):
         return None
     return relax.op.power(base, relax.const(exponent.astype(dtype_of(base))))
+
+
+def _is_infinite(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """One sign only, where the other is not asked for."""
+    data = inputs[0]
+    up, down = (bool(attrs.get(f"detect_{name}", 1)) for name in ("positive", "negative"))
+    if up and down:
+        return None
+    found = scope.emit(relax.op.isinf(data))
+    if not up and not down:
+        return relax.op.logical_and(found, relax.const(False, "bool"))
+    side = relax.op.greater if up else relax.op.less
+    return relax.op.logical_and(found, scope.emit(side(data, relax.const(0.0, dtype_of(data)))))
+
+
+def _dropout(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """Nothing is dropped when a network runs; the mask keeps all."""
+    del attrs, scope
+    shape = static_shape(inputs[0])
+    if shape is None or (operand(inputs, 2) is not None and constant(inputs, 2) != np.False_):
+        return None
+    return relax.Tuple([inputs[0], relax.const(np.ones(shape, bool), "bool")])
+
+
+def _extreme_truth(function: Callable[..., relax.Expr]) -> Converter:
+    """Max and min of truth values, as of numbers."""
+
+    def convert(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+        if dtype_of(inputs[0]) != "bool":
+            return None
+        if operand(inputs, 1) is not None and constant(inputs, 1) is None:
+            raise ValueError("the axes have to be constants")
+        axes, data = constant(inputs, 1), scope.emit(relax.op.astype(inputs[0], "int32"))
+        chosen = attrs.get("axes") if axes is None else axes.tolist()
+        if not chosen and attrs.get("noop_with_empty_axes", 0):
+            return inputs[0]
+        found = scope.emit(function(data, chosen or None, bool(attrs.get("keepdims", 1))))
+        return relax.op.not_equal(found, relax.const(0, "int32"))
+
+    return convert
+
+
+def _region_pool(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    del inputs, scope
+    if text(attrs, "mode", "avg") != "avg":
+        # TVM takes the largest interpolated value, ONNX the largest weighted neighbour.
+        raise ValueError("mode 'max' is not supported, 'avg' is")
+    return None
 
 
 def _celu(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
@@ -131,11 +182,16 @@ CONVERTERS: dict[str, Converter] = {
     "Cast": _cast,
     "Celu": _celu,
     "Clip": _clip,
+    "Dropout": _dropout,
+    "IsInf": _is_infinite,
     "LpNormalization": _lp_normalization,
     "Max": _fold(relax.op.maximum),
     "Mean": _mean,
     "Min": _fold(relax.op.minimum),
     "Pow": _power,
+    "ReduceMax": _extreme_truth(relax.op.max),
+    "ReduceMin": _extreme_truth(relax.op.min),
+    "RoiAlign": _region_pool,
     "Sum": _fold(relax.op.add),
     "Swish": _swish,
 }

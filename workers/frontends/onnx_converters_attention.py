@@ -14,6 +14,12 @@ from workers.graph.graph import dtype_of, static_shape
 _MASKED = -1e9
 """Added where nothing may be looked at; exp of it is 0 and, unlike -inf, it has no NaN in it."""
 
+_ATTRIBUTES = {
+    *("is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode"),
+    *("scale", "softcap", "softmax_precision", "tvm_custom"),
+}
+"""Of operator sets 23 and 24; what later ones add changes the result."""
+
 
 def _attention(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     """softmax(scale * Q K^T + mask) V, heads shared by groups of queries."""
@@ -24,7 +30,10 @@ def _attention(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Exp
     key = _heads(inputs[1], attrs.get("kv_num_heads"), scope)
     value = _heads(inputs[2], attrs.get("kv_num_heads"), scope)
     batch, heads, length, size = static_shape(query) or (0, 0, 0, 0)
-    key, value = (_repeated(x, heads, scope) for x in (key, value))
+    earlier = operand(inputs, 4)
+    past = 0 if earlier is None else (static_shape(earlier) or (0, 0, 0))[2]
+    present = _with_past(inputs, 4, key, scope), _with_past(inputs, 5, value, scope)
+    key, value = (repeated(x, heads, scope) for x in present)
     scale = attrs.get("scale") or 1 / math.sqrt(size)
     scaled = scope.emit(relax.op.multiply(query, relax.const(scale, dtype_of(query))))
     turned = scope.emit(relax.op.permute_dims(key, [0, 1, 3, 2]))
@@ -33,24 +42,31 @@ def _attention(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Exp
         cap = relax.const(softcap, dtype_of(query))
         bounded = scope.emit(relax.op.tanh(scope.emit(relax.op.divide(scores, cap))))
         scores = scope.emit(relax.op.multiply(bounded, cap))
-    scores = _masked(scores, operand(inputs, 3), bool(attrs.get("is_causal", 0)), scope)
+    is_causal = bool(attrs.get("is_causal", 0))
+    scores = _masked(scores, operand(inputs, 3), is_causal, past, scope)
     weights = scope.emit(relax.op.nn.softmax(scores, -1))
     result = scope.emit(relax.op.matmul(weights, value))
     if len(static_shape(inputs[0]) or ()) == 3:
         result = scope.emit(relax.op.permute_dims(result, [0, 2, 1, 3]))
         result = scope.emit(relax.op.reshape(result, (batch, length, -1)))
-    # What a cache would be extended to are the keys and values themselves: there is no cache.
-    return relax.Tuple([result, key, value, scores])
+    return relax.Tuple([result, *present])
 
 
 def _check(inputs: Inputs, attrs: dict[str, Any]) -> None:
+    if unknown := sorted(set(attrs) - _ATTRIBUTES):
+        raise ValueError(f"the attribute {unknown[0]!r} is not supported")
     if any(static_shape(inputs[at]) is None for at in range(3)):
         raise ValueError("queries, keys and values need known shapes")
-    if any(operand(inputs, at) is not None for at in (4, 5, 6)):
-        raise ValueError("a cache of past keys and values is not supported; export without it")
-    outputs = attrs.get("tvm_custom", {}).get("num_outputs", 1)
-    if outputs > 1:
-        raise ValueError("outputs besides the first (caches, scores) are not supported")
+    if operand(inputs, 6) is not None:
+        raise ValueError("numbers of keys that are no padding are not supported")
+    if attrs.get("tvm_custom", {}).get("num_outputs", 1) > 3:
+        raise ValueError("scores as an output are not supported")
+
+
+def _with_past(inputs: Inputs, at: int, new: relax.Expr, scope: Scope) -> relax.Expr:
+    """Keys or values of earlier steps, where there are some, before the new ones."""
+    past = operand(inputs, at)
+    return new if past is None else scope.emit(relax.op.concat([past, new], 2))
 
 
 def _heads(data: relax.Expr | None, heads: int | None, scope: Scope) -> relax.Expr:
@@ -65,7 +81,7 @@ def _heads(data: relax.Expr | None, heads: int | None, scope: Scope) -> relax.Ex
     return scope.emit(relax.op.permute_dims(apart, [0, 2, 1, 3]))
 
 
-def _repeated(data: relax.Expr, heads: int, scope: Scope) -> relax.Expr:
+def repeated(data: relax.Expr, heads: int, scope: Scope) -> relax.Expr:
     """Each head of keys or values as often as queries share it."""
     batch, own, length, size = static_shape(data) or (0, 0, 0, 0)
     if own == heads:
@@ -76,12 +92,12 @@ def _repeated(data: relax.Expr, heads: int, scope: Scope) -> relax.Expr:
 
 
 def _masked(
-    scores: relax.Expr, mask: relax.Expr | None, is_causal: bool, scope: Scope
+    scores: relax.Expr, mask: relax.Expr | None, is_causal: bool, past: int, scope: Scope
 ) -> relax.Expr:
     dtype = dtype_of(scores)
     if is_causal:
         *_, rows, columns = static_shape(scores) or (0, 0)
-        later = np.triu(np.full((rows, columns), _MASKED), 1).astype(dtype)
+        later = np.triu(np.full((rows, columns), _MASKED), past + 1).astype(dtype)
         scores = scope.emit(relax.op.add(scores, relax.const(later)))
     if mask is None:
         return scores

@@ -57,17 +57,18 @@ def _one_hot(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr 
     if depth is None or values is None:
         return None
     count = int(depth.reshape(-1)[0])
-    indices = inputs[0]
-    if not dtype_of(indices).startswith("int"):
-        indices = relax.op.astype(indices, "int64")
-    size = relax.const(count, "int64")  # negative indices count from the end
-    whole = scope.emit(relax.op.floor_mod(relax.op.astype(indices, "int64"), size))
+    indices = scope.emit(relax.op.astype(inputs[0], "int64"))
+    # Negative indices count from the end, once; others outside light nothing.
+    from_end = scope.emit(relax.op.add(indices, relax.const(count, "int64")))
+    is_negative = scope.emit(relax.op.less(indices, relax.const(0, "int64")))
+    whole = scope.emit(relax.op.where(is_negative, from_end, indices))
     off, on = (v.item() for v in values.reshape(-1))
-    hot = scope.emit(relax.op.one_hot(whole, on, off, count, attrs.get("axis", -1)))
+    axis = int(attrs.get("axis", -1)) % (len(static_shape(inputs[0]) or ()) + 1)
+    hot = scope.emit(relax.op.one_hot(whole, on, off, count, axis))
     return relax.op.astype(hot, values.dtype.name)
 
 
-def _einsum(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+def einsum(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     """Two operands: axes in order batch, own, shared; one matrix product; axes back in order."""
     equation = text(attrs, "equation", "").replace(" ", "")
     terms, _, result = equation.partition("->")
@@ -120,10 +121,49 @@ def _ordered(
     return scope.emit(relax.op.reshape(value, [*(sizes[axis] for axis in batch), *sides]))
 
 
+def _space_to_depth(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """Mode CRD: pixels of a block beside each other, for each channel."""
+    shape, block = static_shape(inputs[0]), int(attrs["blocksize"])
+    if shape is None or text(attrs, "mode", "DCR") != "CRD":
+        return None
+    batch, channels, rows, columns = shape
+    apart = (batch, channels, rows // block, block, columns // block, block)
+    pixels = scope.emit(relax.op.reshape(inputs[0], apart))
+    moved = scope.emit(relax.op.permute_dims(pixels, [0, 1, 3, 5, 2, 4]))
+    return relax.op.reshape(moved, (batch, -1, rows // block, columns // block))
+
+
+def _col2im(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """Windows added where they overlap: a transposed convolution with one weight an element."""
+    shape, image, window = static_shape(inputs[0]), constant(inputs, 1), constant(inputs, 2)
+    if shape is None or image is None or window is None or image.size != 2:
+        raise ValueError("only windows of images, whose sizes are constants")
+    size, kernel = [int(n) for n in image], [int(n) for n in window]
+    strides = list(attrs.get("strides", (1, 1)))
+    dilations, pads = list(attrs.get("dilations", (1, 1))), list(attrs.get("pads", (0,) * 4))
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    counts = [(size[i] + pads[i] + pads[i + 2] - reach[i]) // strides[i] + 1 for i in range(2)]
+    rest = [
+        size[i] - ((counts[i] - 1) * strides[i] + reach[i] - pads[i] - pads[i + 2])
+        for i in range(2)
+    ]
+    elements = math.prod(kernel)
+    channels = shape[1] // elements
+    data = scope.emit(relax.op.reshape(inputs[0], (shape[0], shape[1], *counts)))
+    ones = np.tile(np.eye(elements, dtype=dtype_of(inputs[0])), (channels, 1))
+    weight = relax.const(ones.reshape(shape[1], 1, *kernel))
+    return relax.op.nn.conv2d_transpose(
+        data, weight, strides=strides, padding=pads, output_padding=rest, dilation=dilations,
+        groups=channels,
+    )  # fmt: skip
+
+
 CONVERTERS: dict[str, Converter] = {
-    "Einsum": _einsum,
+    "Col2Im": _col2im,
+    "Einsum": einsum,
     "OneHot": _one_hot,
     "Pad": _pad,
+    "SpaceToDepth": _space_to_depth,
     "Tile": _tile,
 }
 """By ONNX operation name."""

@@ -95,6 +95,11 @@ def _rnn_step(layer: _Layer, step: relax.Expr, state: State) -> State:
 
 def _recurrent(gates: int, states: int, step: Step, activations: Activations) -> Converter:
     def convert(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr:
+        is_batch_first = bool(attrs.get("layout", 0))
+        if is_batch_first:
+            inputs = [
+                _turned(data, scope) if at in (0, 5, 6) else data for at, data in enumerate(inputs)
+            ]
         _check(inputs, attrs, activations)
         directions = {b"forward": (1,), b"reverse": (-1,), b"bidirectional": (1, -1)}
         runs = [
@@ -105,9 +110,16 @@ def _recurrent(gates: int, states: int, step: Step, activations: Activations) ->
         for index in range(states):
             finals = [state[index] for _, state in runs]
             outputs.append(scope.emit(relax.op.stack(finals, axis=0)))
+        if is_batch_first:  # [batch, steps, directions, hidden], and [batch, directions, hidden]
+            sequence = scope.emit(relax.op.permute_dims(outputs[0], [2, 0, 1, 3]))
+            outputs = [sequence, *(_turned(last, scope) for last in outputs[1:])]
         return relax.Tuple(outputs)
 
     return convert
+
+
+def _turned(data: relax.Expr | None, scope: Scope) -> relax.Expr | None:
+    return None if data is None else scope.emit(relax.op.permute_dims(data, [1, 0, 2]))
 
 
 def _check(inputs: Inputs, attrs: dict[str, Any], activations: Activations) -> None:
@@ -116,8 +128,8 @@ def _check(inputs: Inputs, attrs: dict[str, Any], activations: Activations) -> N
         raise ValueError("the sequence needs a known length and the weights have to be constants")
     if operand(inputs, 4) is not None and (lengths is None or (lengths != shape[0]).any()):
         raise ValueError("sequences of several lengths in one batch are not supported")
-    if operand(inputs, 7) is not None or attrs.get("layout", 0) or "clip" in attrs:
-        raise ValueError("peepholes, clipping and batch-first layout are not supported")
+    if operand(inputs, 7) is not None or "clip" in attrs:
+        raise ValueError("peepholes and clipping are not supported")
     given = tuple(attrs.get("activations", activations[0]))
     usual = [chosen * directions for chosen in activations for directions in (1, 2)]
     if attrs.get("input_forget", 0) or given not in usual:
@@ -142,14 +154,14 @@ def _run(
         relax.op.matmul(inputs[0], relax.const(np.ascontiguousarray(weight[number].T)))
     )
     product = scope.emit(relax.op.add(product, relax.const(own)))
-    steps = scope.emit(relax.op.split(product, length, 0))
     state = tuple(
         _initial(operand(inputs, 5 + index), number, (batch, hidden), dtype, scope)
         for index in range(states)
     )
     outputs = []
     for position in range(length)[::direction]:
-        one = scope.emit(relax.op.squeeze(scope.emit(relax.TupleGetItem(steps, position)), [0]))
+        row = scope.emit(relax.op.strided_slice(product, [0], [position], [position + 1]))
+        one = scope.emit(relax.op.squeeze(row, [0]))
         state = step(layer, one, state)
         outputs.append(state[0])
     return scope.emit(relax.op.stack(outputs[::direction], axis=0)), state

@@ -1,112 +1,93 @@
-"""ONNX Resize by scales that leave a rest.
+"""ONNX Resize where TVM's says something else, or nothing.
 
-TVM resizes to sizes, and maps coordinates by their quotient; ONNX maps by the scale that was given.
-Where a size times its scale is no integer the two differ. There the result is composed from what
-the specification says: rows and columns picked (nearest), or two of each mixed (linear).
+TVM resizes images to sizes, and maps coordinates by their quotient; ONNX maps by the scale that was
+given. Where a size times its scale is no integer the two differ. There, and for cubic and
+antialiased kernels, which no accelerator has, the result is composed from what the specification
+says: rows and columns picked, or weighted and summed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tvm import relax
 
 from service.contracts.errors import NnfarmError
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, text
-from workers.graph.graph import dtype_of, static_shape
+from workers.frontends.resampling import CORNERS, FRAMES, Sampling, resample
+from workers.graph.graph import static_shape
 
-Positions = NDArray[np.float64]
-
-_DEFAULT, _CORNERS = "half_pixel", "align_corners"
-
-_NEAREST: dict[str, Callable[[Positions], Positions]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
+_DEFAULT = "half_pixel"
+_TVM_FRAMES = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
+_IMAGE_RANK = 4
 
 
 def _resize(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     shape, frame = static_shape(inputs[0]), text(attrs, "coordinate_transformation_mode", _DEFAULT)
-    wanted = _wanted(inputs, shape) if shape is not None else None
+    wanted = _wanted(inputs, attrs, shape) if shape is not None else None
     if shape is None or wanted is None:
         return None
     factors, sizes = wanted
-    lengths = list(zip(shape, factors, sizes, strict=True))
-    leaves_rest = any(n * factor != size for n, factor, size in lengths)
-    if frame == _CORNERS or not leaves_rest:
-        return None
-    mode = text(attrs, "mode", "nearest")
-    if mode not in ("nearest", "linear") or frame == "tf_crop_and_resize" or attrs.get("antialias"):
+    mode, has_filter = text(attrs, "mode", "nearest"), bool(attrs.get("antialias"))
+    if frame not in FRAMES or mode not in ("nearest", "linear", "cubic"):
         raise NnfarmError(
             "compile.unsupported_operation",
-            f"This Resize is not supported with mode {mode!r} and "
-            f"coordinates {frame!r} where a size is no whole multiple.",
+            f"Resize is not supported with mode {mode!r} and coordinates {frame!r}.",
         )
-    data: relax.Expr = inputs[0]
-    for axis, (length, factor, size) in enumerate(lengths):
-        if length == size and factor == 1:
-            continue
-        positions = _positions(frame, size, factor)
-        if mode == "nearest":
-            rounded = _NEAREST[text(attrs, "nearest_mode", "round_prefer_floor")](positions)
-            data = _picked(scope, data, axis, rounded, length)
-        else:
-            data = _mixed(scope, data, axis, positions, length)
-    return data
+    leaves_rest = any(n * f != s for n, f, s in zip(shape, factors, sizes, strict=True))
+    is_plain = frame == CORNERS or (frame in _TVM_FRAMES and not leaves_rest)
+    is_image = len(shape) == _IMAGE_RANK and tuple(sizes[:2]) == shape[:2]
+    if is_plain and is_image and mode != "cubic" and not has_filter:
+        return _image(inputs[0], sizes, mode, frame, attrs)
+    sampling = Sampling(
+        mode,
+        frame,
+        rounding=text(attrs, "nearest_mode", "round_prefer_floor"),
+        antialias=has_filter,
+        exclude_outside=bool(attrs.get("exclude_outside")),
+        cubic=float(attrs.get("cubic_coeff_a", -0.75)),
+    )
+    return resample(inputs[0], factors, sizes, sampling, scope.emit)
 
 
-def _wanted(inputs: Inputs, shape: Sequence[int]) -> tuple[list[float], list[int]] | None:
+def _image(
+    data: relax.Expr, sizes: Sequence[int], mode: str, frame: str, attrs: dict[str, Any]
+) -> relax.Expr:
+    """The one operation that accelerators have."""
+    return relax.op.image.resize2d(
+        data,
+        relax.ShapeExpr([int(size) for size in sizes[2:]]),
+        layout="NCHW",
+        method="nearest_neighbor" if mode == "nearest" else mode,
+        coordinate_transformation_mode=frame,
+        rounding_method=text(attrs, "nearest_mode", "round_prefer_floor"),
+    )
+
+
+def _wanted(
+    inputs: Inputs, attrs: dict[str, Any], shape: Sequence[int]
+) -> tuple[list[float], list[int]] | None:
     """The scale and the size of each axis, by the scales or by the sizes given."""
     scales, sizes = constant(inputs, 2), constant(inputs, 3)
-    if scales is not None and scales.size == len(shape):
-        factors = [float(s) for s in scales]
-        return factors, [int(np.floor(n * s)) for n, s in zip(shape, factors, strict=True)]
-    if sizes is not None and sizes.size == len(shape):
-        whole = [int(s) for s in sizes]
-        return [s / n for n, s in zip(shape, whole, strict=True)], whole
-    return None
-
-
-def _positions(frame: str, size: int, factor: float) -> Positions:
-    """Where each result element lies in the source.
-
-    Source: ONNX operators, Resize, coordinate_transformation_mode.
-    """
-    result = np.arange(size, dtype=np.float64)
-    if frame == "asymmetric":
-        return result / factor
-    if frame == "pytorch_half_pixel" and size <= 1:
-        return np.zeros(size)
-    return (result + 0.5) / factor - 0.5
-
-
-def _picked(
-    scope: Scope, data: relax.Expr, axis: int, positions: Positions, length: int
-) -> relax.Expr:
-    indices = np.clip(positions, 0, length - 1).astype(np.int64)
-    return scope.emit(relax.op.take(data, relax.const(indices, "int64"), axis))
-
-
-def _mixed(
-    scope: Scope, data: relax.Expr, axis: int, positions: Positions, length: int
-) -> relax.Expr:
-    inside = np.clip(positions, 0, length - 1)
-    lower = np.floor(inside)
-    along = [1] * len(static_shape(data) or ())
-    along[axis] = -1
-    share = (inside - lower).astype(dtype_of(data)).reshape(along)
-    near = _picked(scope, data, axis, lower, length)
-    far = _picked(scope, data, axis, lower + 1, length)
-    parts = [
-        scope.emit(relax.op.multiply(value, relax.const(weight, weight.dtype.name)))
-        for value, weight in ((near, 1 - share), (far, share))
-    ]
-    return scope.emit(relax.op.add(*parts))
+    axes = [int(axis) % len(shape) for axis in attrs.get("axes", range(len(shape)))]
+    factors, whole = [1.0] * len(shape), list(shape)
+    if scales is not None and scales.size == len(axes):
+        for axis, scale in zip(axes, scales.astype(np.float64), strict=True):
+            factors[axis], whole[axis] = float(scale), int(np.floor(shape[axis] * scale))
+    elif sizes is not None and sizes.size == len(axes):
+        goals = [float(size) for size in sizes]
+        policy = text(attrs, "keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":  # one scale for all axes: the least or the largest of theirs
+            choose = min if policy == "not_larger" else max
+            scale = choose(goal / shape[axis] for axis, goal in zip(axes, goals, strict=True))
+            goals = [np.floor(scale * shape[axis] + 0.5) for axis in axes]
+        for axis, goal in zip(axes, goals, strict=True):
+            factors[axis], whole[axis] = goal / shape[axis], int(goal)
+    else:
+        return None
+    return factors, whole
 
 
 CONVERTERS: dict[str, Converter] = {"Resize": _resize}

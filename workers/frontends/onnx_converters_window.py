@@ -119,9 +119,37 @@ def _local_response(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> rela
     return relax.op.divide(data, scope.emit(relax.op.power(biased, exponent)))
 
 
+def _transposed(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """An output_shape becomes the pads that give it, in place; TVM's converter does the rest."""
+    del scope
+    wanted, data_shape, weight_shape = (
+        attrs.pop("output_shape", None), static_shape(inputs[0]), static_shape(inputs[1]),
+    )  # fmt: skip
+    if wanted is None or data_shape is None or weight_shape is None:
+        return None
+    rank = len(data_shape) - 2
+    ones = (1,) * rank
+    strides, dilations = attrs.get("strides", ones), attrs.get("dilations", ones)
+    extra = list(attrs.get("output_padding", (0,) * rank))
+    is_upper = text(attrs, "auto_pad", "NOTSET") == "SAME_UPPER"
+    begin, end = [], []
+    for axis, size in enumerate(wanted[-rank:]):
+        reach = (weight_shape[2 + axis] - 1) * dilations[axis] + 1
+        full = strides[axis] * (data_shape[2 + axis] - 1) + extra[axis] + reach
+        total = max(full - size, 0)
+        extra[axis] += max(size - full, 0)
+        first = total // 2 if is_upper else total - total // 2
+        begin.append(first)
+        end.append(total - first)
+    attrs["pads"], attrs["output_padding"] = begin + end, extra
+    attrs["auto_pad"] = b"NOTSET"
+    return None
+
+
 CONVERTERS: dict[str, Converter] = {
     "AveragePool": _explicit,
     "Conv": _explicit,
+    "ConvTranspose": _transposed,
     "LRN": _local_response,
     "MaxPool": _explicit,
 }

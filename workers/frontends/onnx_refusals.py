@@ -15,6 +15,7 @@ _REASONS: Mapping[str, str] = {
     "Compress": _VALUES,
     "If": _CONTROL,
     "Loop": _CONTROL,
+    "NonMaxSuppression": f"{_VALUES}; compile up to the boxes and their scores, and select after",
     "NonZero": _VALUES,
     "Scan": _CONTROL,
     "Unique": _VALUES,

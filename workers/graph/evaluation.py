@@ -11,10 +11,10 @@ from typing import Any
 
 import ml_dtypes  # noqa: F401  registers bfloat16 and friends with NumPy
 import numpy as np
-import tvm
 from numpy.typing import NDArray
 from tvm import relax
 
+from workers.graph.creation import created
 from workers.graph.graph import constant_value, static_shape
 from workers.graph.quantization import quantization_of
 
@@ -218,9 +218,7 @@ def value_of_call(call: relax.Call) -> Array | None:
     Returns:
         None where an operand is not constant, or NumPy has no such operation.
     """
-    array = _static_shape_value(call)
-    if array is None:
-        array = _counted(call)
+    array = created(call)
     if array is None:
         array = _evaluate(call)
     if array is None:
@@ -228,22 +226,3 @@ def value_of_call(call: relax.Call) -> Array | None:
     # NumPy promotes where Relax does not (float32 with a float64 scalar, integer sums).
     dtype = str(call.ty.dtype)
     return array.astype(dtype) if dtype != array.dtype.name else array
-
-
-def _counted(call: relax.Call) -> Array | None:
-    """Arange of integers, whose bounds are no tensors."""
-    if call.op.name != "relax.arange" or static_shape(call) is None:
-        return None
-    bounds = [arg.value for arg in call.args if isinstance(getattr(arg, "value", None), int)]
-    return np.arange(*bounds[:3]) if len(bounds) == 3 else None
-
-
-def _static_shape_value(call: relax.Call) -> Array | None:
-    """shape_to_tensor of a shape that is known."""
-    if call.op.name != "relax.shape_to_tensor":
-        return None
-    ty = call.args[0].ty
-    dims = ty.values if isinstance(ty, relax.ShapeType) else None
-    if dims is None or not all(isinstance(d, int | tvm.tirx.IntImm) for d in dims):
-        return None
-    return np.array([int(d) for d in dims], np.int64)

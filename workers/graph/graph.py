@@ -25,11 +25,13 @@ class OriginalNode:
         index: position in the original graph.
         name: the node's own name, or the name of its first output where it has none.
         op_type: the original framework's operation name.
+        note: a sentence for the report, of what is done otherwise than its runtime may do it.
     """
 
     index: int
     name: str
     op_type: str
+    note: str | None = None
 
 
 @dataclass(frozen=True)

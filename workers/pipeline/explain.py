@@ -105,6 +105,7 @@ class _Explainer:
             accelerator=inside[0].accelerator if inside and not refused else None,
             nnapi_operations=_names(inside) if not refused else (),
             rejection=refused[0] if refused else None,
+            note=node.note,
             macs=cost.macs,
             size_bytes=cost.size_bytes,
         )

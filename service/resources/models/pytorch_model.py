@@ -110,13 +110,7 @@ def _spec(argument: dict[str, Any], values: dict[str, Any], role: str) -> Tensor
             "model.invalid",
             f"{role} {name!r} has element type {meta['dtype']}, which is not taken.",
         )
-    if not all("as_int" in size for size in meta["sizes"]):
-        raise NnfarmError(
-            "model.bad_dimension",
-            f"{role} {name!r} has a dynamic shape; NNAPI needs fixed ones: export the program "
-            "without dynamic_shapes.",
-            tensor=name,
-        )
-    shape = tuple(int(size["as_int"]) for size in meta["sizes"])
-    check_shape(name, shape)
+    # -1 where the program leaves a dimension open, as of ONNX models.
+    shape = tuple(int(size.get("as_int", -1)) for size in meta["sizes"])
+    check_shape(name, [size for size in shape if size >= 0])
     return TensorSpec(name=name, dtype=dtype, shape=shape)

@@ -377,6 +377,12 @@ def test_other_formats_are_told_by_their_bytes(
     assert (taken["dtype"], taken["shape"], given["shape"]) == (dtype, [1, 4], [1, 4])
 
 
+def test_an_open_dimension_of_a_program_is_shown(lite_farm: Farm) -> None:
+    answer = upload(lite_farm, pytorch_content(dynamic))
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["signature"]["inputs"][0]["shape"] == [-1, 4]
+
+
 PICKLED = json.dumps({"config": {"w": {"path_name": "weight_0", "use_pickle": True}}})
 
 
@@ -389,7 +395,6 @@ PICKLED = json.dumps({"config": {"w": {"path_name": "weight_0", "use_pickle": Tr
         (tflite_content(steps=[Step("RELU", ["y"], ["y"])]), "model.cyclic", "'y'"),
         (tflite_content(outputs=[]), "model.invalid", "no outputs"),
         (pytorch_content()[:300], "model.unreadable", "damaged"),
-        (pytorch_content(dynamic), "model.bad_dimension", "without dynamic_shapes"),
         (pytorch_content(without_outputs), "model.invalid", "no outputs"),
         (
             pytorch_content(**{"data/weights/model_weights_config.json": PICKLED}),
@@ -405,7 +410,7 @@ PICKLED = json.dumps({"config": {"w": {"path_name": "weight_0", "use_pickle": Tr
         (pytorch_content(**{"models/model.json": "{}"}), "model.unreadable", "graph_module"),
     ],
     ids=[
-        "truncated", "huge", "nobody makes", "order", "no outputs", "half a zip", "dynamic",
+        "truncated", "huge", "nobody makes", "order", "no outputs", "half a zip",
         "no results", "pickled weights", "pickled model", "two programs", "no graph",
     ],
 )  # fmt: skip

@@ -165,6 +165,37 @@ MODELS = {
         "Resize", IMAGE, {"s": ints(1, 2, 10, 10)}, ["x", "", "", "s"], mode="nearest",
         coordinate_transformation_mode="asymmetric", nearest_mode="floor",
     ),
+    **{f"resize {mode} {frame}": single(
+        "Resize", IMAGE, {"s": np.array([1, 1, 1.7, 0.6], np.float32)}, ["x", "", "s"], mode=mode,
+        coordinate_transformation_mode=frame, opset=19,
+    ) for mode, frame in (
+        ("cubic", "half_pixel"), ("cubic", "asymmetric"), ("linear", "half_pixel_symmetric"),
+        ("linear", "pytorch_half_pixel"), ("nearest", "half_pixel"),
+    )},
+    "resize antialias": single(
+        "Resize", IMAGE, {"s": ints(1, 2, 3, 4)}, ["x", "", "", "s"], mode="linear", opset=18,
+        antialias=1,
+    ),
+    "resize axes": single(
+        "Resize", IMAGE, {"s": ints(10, 20)}, ["x", "", "", "s"], mode="linear", opset=18,
+        axes=[2, 3], keep_aspect_ratio_policy="not_larger",
+    ),
+    "col2im": single(
+        "Col2Im", {"x": [1, 8, 9]}, {"i": ints(5, 5), "k": ints(2, 2)}, opset=18,
+        strides=[2, 2], pads=[0, 0, 1, 1],
+    ),
+    "transposed conv to a shape": single(
+        "ConvTranspose", {"x": [1, 4, 3, 3]}, {"w": weights(4, 6, 3, 3)}, strides=[3, 2],
+        output_shape=[10, 6],
+    ),
+    "attention past": single(
+        "Attention", {**HEADS, "pk": [1, 2, 3, 8], "pv": [1, 2, 3, 8]}, None,
+        ["q", "k", "v", "", "pk", "pv"], ["y", "k2", "v2"], opset=23, is_causal=1,
+    ),
+    "gru of one step": single(
+        "GRU", {"x": [1, 2, 4]}, {"w": weights(1, 9, 4), "r": weights(1, 9, 3, seed=1)},
+        outputs=["y", "h"], hidden_size=3,
+    ),
     "conv 1d": single("Conv", {"x": [1, 4, 9]}, {"w": weights(6, 4, 3), "b": weights(6)}),
     "transposed conv": single(
         "ConvTranspose", {"x": [1, 4, 5, 5]}, {"w": weights(4, 6, 3, 3), "b": weights(6)},
@@ -202,11 +233,26 @@ def test_one_hot_of_any_indices(tmp_path: Path) -> None:
     model = single("OneHot", {"i": [2, 3]}, constants, ["i", "d", "v"])
     model.graph.input[0].type.tensor_type.elem_type = I64
     onnx.save(model, path)
-    indices = np.array([[0, 3, -1], [2, -4, 1]])
+    indices = np.array([[0, 3, -1], [9, -4, -5]])
     want = onnxruntime.InferenceSession(path).run(None, {"i": indices})[0]
     (got,) = on_host(import_onnx(path).graph)(indices)
     np.testing.assert_array_equal(got, want)
     assert got.dtype == want.dtype
+
+
+@pytest.mark.parametrize("signs", [(1, 0), (0, 1), (0, 0)])
+def test_infinities_of_one_sign(signs: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    model = single(
+        "IsInf",
+        {"x": [4]},
+        output_types={"y": TensorProto.BOOL},
+        detect_positive=signs[0],
+        detect_negative=signs[1],
+    )
+    onnx.save(model, path)
+    (got,) = on_host(import_onnx(path).graph)(np.array([1, np.inf, -np.inf, np.nan], np.float32))
+    np.testing.assert_array_equal(got, [False, bool(signs[0]), bool(signs[1]), False])
 
 
 def test_half_precision_stays_what_it_is(tmp_path: Path) -> None:
@@ -235,9 +281,10 @@ def test_half_precision_stays_what_it_is(tmp_path: Path) -> None:
                 HEADS,
                 {"p": weights(1, 2, 3, 8)},
                 ["q", "k", "v", "", "p", "p"],
+                ["y", "a", "b", "c"],
                 opset=23,
             ),
-            "cache of past keys",
+            "scores as an output",
         ),
         (_range_to_an_input(), "depends on values"),
     ],

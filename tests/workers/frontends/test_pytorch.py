@@ -24,6 +24,7 @@ from tests.workers.frontends.hosts import on_host
 from workers.frontends.pytorch.importer import import_pytorch
 from workers.graph.graph import constant_value, dtype_of
 from workers.graph.quantization import DEQUANTIZE, QUANTIZE
+from workers.pipeline.stages.ingest import fold
 from workers.pipeline.stages.runtimes import run_original
 
 
@@ -124,7 +125,7 @@ def saved(content: bytes, folder: Path) -> Path:
 def check_numbers(path: Path, inputs: dict[str, np.ndarray]) -> None:
     imported = import_pytorch(path)
     want = run_original(path, ModelFormat.PYTORCH, imported.signature, inputs)
-    run = on_host(imported.graph)
+    run = on_host(fold(imported.graph))
     for index in range(len(next(iter(inputs.values())))):
         got = run(*(array[index] for array in inputs.values()))
         for spec, array in zip(imported.signature.outputs, got, strict=True):
@@ -152,6 +153,83 @@ def test_made_truth_values_choose_like_in_pytorch(tmp_path: Path) -> None:
     generator = np.random.default_rng(1)
     scores = generator.standard_normal((4, 2, 5)).astype(np.float32)
     check_numbers(path, {"scores": scores, "mask": generator.integers(0, 2, (4, 2, 5))})
+
+
+class Recurrent(nn.Module):
+    """Two layers in both directions, read at their last step and by their last states."""
+
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.layers = kind(6, 4, 2, bidirectional=True, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        outputs, last = self.layers(x)
+        return outputs[:, -1], last[0] if isinstance(last, tuple) else last
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_give_outputs_and_last_states(
+    kind: type[nn.RNNBase], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    path = saved(exported(Recurrent(kind), torch.randn(1, 5, 6)), tmp_path)
+    x = np.random.default_rng(1).standard_normal((2, 1, 5, 6)).astype(np.float32)
+    check_numbers(path, {"x": x})
+
+
+class Pooled(nn.Module):
+    """Windows of unequal sizes, resampling with a rest, and a grid."""
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        functional = nn.functional
+        grid = torch.linspace(-1, 1, 40).view(1, 4, 5, 2)
+        return (
+            functional.adaptive_max_pool2d(image, 3),
+            functional.adaptive_max_pool2d(image, 5),
+            functional.adaptive_avg_pool2d(image, (5, 4)),
+            functional.adaptive_avg_pool1d(image.flatten(2), 7),
+            functional.interpolate(image, size=(17, 9), mode="nearest"),
+            functional.interpolate(image, scale_factor=1.3, mode="bilinear"),
+            functional.interpolate(image.flatten(2), scale_factor=1.5, mode="linear"),
+            functional.grid_sample(image, grid, align_corners=False),
+        )
+
+
+class Reduced(nn.Module):
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            image.amax((2, 3)),
+            image.min(1)[0],
+            image.prod(1),
+            image.std((2, 3)),
+            image.var(1, unbiased=False),
+            torch.cdist(image[0], image[0]),
+            torch.einsum("bchw,bkhw->bck", image, image),
+            nn.functional.instance_norm(image),
+        )
+
+
+class Indexed(nn.Module):
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rows, columns = torch.tensor([0, -1]), torch.tensor([3, 4])
+        return (
+            image[:, -1],
+            image[:, [0, -2]],
+            image[:, :, rows, columns],
+            image[:, rows, :, columns],
+            image[:, :, rows[:, None], columns],
+            image.unfold(2, 4, 3),
+            nn.functional.unfold(image, 3, padding=1, stride=2),
+        )
+
+
+@pytest.mark.parametrize(
+    "model", [Pooled(), Reduced(), Indexed()], ids=["windows", "reductions", "indices"]
+)
+def test_functions_give_the_numbers_of_pytorch(model: nn.Module, tmp_path: Path) -> None:
+    path = saved(exported(model, torch.randn(1, 6, 12, 12)), tmp_path)
+    images = np.random.default_rng(1).standard_normal((2, 1, 6, 12, 12)).astype(np.float32)
+    check_numbers(path, {"image": images})
 
 
 def test_quantized_program_is_in_units(tmp_path: Path) -> None:
@@ -290,12 +368,78 @@ def test_guards_of_the_file_are_not_evaluated(classifier: bytes, tmp_path: Path)
     assert not witness.exists()
 
 
-def test_dynamic_shapes_are_refused_with_what_to_do(tmp_path: Path) -> None:
+class Resized(nn.Module):
+    """Sizes of the result are computed from the input's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, 2, 1)
+
+    def forward(self, image: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        x = self.conv(image)
+        batch, channels, height, width = x.shape
+        rows = x.view(batch, channels, height * width).transpose(1, 2) * height
+        return rows + (torch.arange(steps.shape[1])[None] * steps).sum(1)[:, None, None]
+
+
+@pytest.fixture(scope="module")
+def resized() -> bytes:
+    torch.manual_seed(0)
+    batch, sizes = torch.export.Dim("batch"), {2: torch.export.Dim("h", min=8, max=64)}
+    shapes = {"image": {0: batch, **sizes}, "steps": {0: batch, 1: torch.export.Dim.AUTO}}
+    return exported(Resized(), torch.randn(2, 3, 16, 16), torch.randn(2, 5), dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_open_dimensions_are_those_given(resized: bytes, batch: int, tmp_path: Path) -> None:
+    path = saved(resized, tmp_path)
+    shapes = {"image": (batch, 3, 22, 16), "steps": (batch, 7)}
+    imported = import_pytorch(path, shapes)
+    assert [spec.shape for spec in imported.signature.inputs] == [*shapes.values()]
+    generator = np.random.default_rng(1)
+    inputs = {n: generator.standard_normal(shape, np.float32) for n, shape in shapes.items()}
+    stacked = {name: array[None] for name, array in inputs.items()}
+    want = run_original(path, ModelFormat.PYTORCH, imported.signature, stacked)
+    (got,) = on_host(imported.graph)(*inputs.values())
+    np.testing.assert_allclose(got, next(iter(want.values()))[0], rtol=1e-4, atol=1e-5)
+
+
+def test_an_open_batch_is_one(tmp_path: Path) -> None:
     shapes = {"image": {0: torch.export.Dim("batch")}}
     content = exported(Classifier(), torch.randn(2, 3, 16, 16), dynamic_shapes=shapes)
-    with pytest.raises(NnfarmError, match="without dynamic_shapes") as caught:
-        import_pytorch(saved(content, tmp_path))
+    signature = import_pytorch(saved(content, tmp_path)).signature
+    assert [spec.shape for spec in signature.inputs] == [(1, 3, 16, 16)]
+    assert [spec.shape for spec in signature.outputs] == [(1, 5), (1, 8, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ({}, r"open.*'image' \[1, 3, s\d+ \(8 to 64\), 16\]; 'steps' \[1, s\d+"),
+        ({"image": (1, 3, 4, 16)}, r"does not fit input 'image'"),
+        ({"image": (1, 3, 16, 16), "steps": (2, 5)}, r"does not fit input 'steps'"),
+        ({"image": (1, 3, 16)}, r"does not fit input 'image'"),
+        ({"picture": (1, 3, 16, 16)}, "no input 'picture'; it has image, steps"),
+    ],
+    ids=["open", "bounds", "other batch", "rank", "name"],
+)
+def test_shapes_that_do_not_fit_are_refused(
+    resized: bytes, shapes: dict[str, tuple[int, ...]], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(NnfarmError, match=words) as caught:
+        import_pytorch(saved(resized, tmp_path), shapes)
+    assert caught.value.code == "compile.bad_option"
+
+
+def test_expressions_of_sizes_are_not_evaluated(resized: bytes, tmp_path: Path) -> None:
+    witness = tmp_path / "executed"
+    call = f"Add(__import__('pathlib').Path({str(witness)!r}).touch(), Integer(1))"
+    edit = _set("graph_module/graph/tensor_values/conv2d/sizes/0", {"as_expr": {"expr_str": call}})
+    shapes = {"image": (1, 3, 16, 16), "steps": (1, 5)}
+    with pytest.raises(NnfarmError, match="cannot be read") as caught:
+        import_pytorch(saved(program_with(resized, edit), tmp_path), shapes)
     assert caught.value.code == "compile.unsupported_model"
+    assert not witness.exists()
 
 
 @pytest.mark.parametrize("cut", [0, 100, 5000])

@@ -1465,6 +1465,30 @@ export interface components {
          */
         Compute: "auto" | "burst" | "sync" | "async";
         /**
+         * CpuPart
+         * @description What the code for the CPU in one library of a package takes.
+         */
+        CpuPart: {
+            /**
+             * Activation Bytes
+             * @description Memory of all intermediate tensors, reused memory counted once; without inputs, outputs and what NNAPI takes
+             * @example 8635392
+             */
+            activation_bytes: number;
+            /**
+             * Path
+             * @description The library
+             * @example model_cpu.so
+             */
+            path: string;
+            /**
+             * Unscheduled Kernels
+             * @description Kernels that no schedule covers: correct, in scalar code and slow
+             * @default []
+             */
+            unscheduled_kernels: string[];
+        };
+        /**
          * DType
          * @description Element types at a model's inputs and outputs.
          * @enum {string}
@@ -1957,6 +1981,12 @@ export interface components {
         Manifest: {
             abi: components["schemas"]["Abi"];
             /**
+             * Cpu
+             * @description The code for the CPU, by library
+             * @default []
+             */
+            cpu: components["schemas"]["CpuPart"][];
+            /**
              * Entry
              * @default main
              */
@@ -2175,6 +2205,12 @@ export interface components {
              *     ]
              */
             nnapi_operations: string[];
+            /**
+             * Note
+             * @description What the artifact does otherwise than the model's own runtime may
+             * @example Its state begins with zeros in every run.
+             */
+            note?: string | null;
             /**
              * Op Type
              * @description The original model's operation type

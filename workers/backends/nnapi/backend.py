@@ -74,7 +74,7 @@ class NnapiBackend:
             if isinstance(found, Rejection):
                 rejections[binding.var] = found
                 continue
-            self._matches[binding.var] = found
+            self._matches[found.members[-1]] = found
             model = _lower(found, self._numbers)
             units.append(
                 Unit(

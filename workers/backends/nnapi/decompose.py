@@ -17,12 +17,13 @@ from workers.backends.nnapi.composites import (
     normalizations,
     powers,
     products,
+    remainders,
     selection,
     windows,
 )
 from workers.backends.nnapi.composites.rewrite import Composite, Place, Rewrite
 from workers.backends.nnapi.opset import opset
-from workers.graph.graph import Binding, Graph, dtype_of, static_shape
+from workers.graph.graph import Binding, Graph, constant_value, dtype_of, static_shape
 from workers.graph.quantization import DEQUANTIZE
 from workers.graph.rewriter import GraphRewriter, Lazy
 
@@ -35,6 +36,11 @@ _COMPOSITES: Mapping[str, Composite] = {
 
 
 _KEYSTONES: Mapping[str, str] = {
+    "relax.floor_divide": "DIV",
+    "relax.floor_mod": "DIV",
+    "relax.mod": "DIV",
+    "relax.nn.selu": "EXP",
+    "relax.nn.softplus": "LOG",
     "relax.round": "SELECT",
     "relax.cos": "SIN",
     "relax.logical_xor": "NOT_EQUAL",
@@ -61,6 +67,7 @@ def decompose(graph: Graph, feature_level: int, half: bool) -> Graph:
         **activations.with_sign(half),
         **normalizations.REWRITES,
         **powers.REWRITES,
+        **remainders.REWRITES,
     }
     too_early = {n for n, op in _KEYSTONES.items() if opset()[op].level > feature_level}
     known = {*rewrites, *_COMPOSITES, "relax.topk"} - too_early
@@ -111,11 +118,30 @@ def _earlier(
 
 
 def _on_real_numbers(place: Place, call: relax.Call, rewrite: Rewrite) -> relax.Expr | None:
+    if dtype_of(call) == "float16" and place.level >= opset()["CAST"].level:
+        return _on_wider_numbers(place, call, rewrite)
     # A norm is computed in real numbers whatever is around it: it stands in no unit of integers.
     is_norm = call.op.name in normalizations.REWRITES and static_shape(call) is not None
     if not _is_real(place, call) and not (is_norm and dtype_of(call) == "float32"):
         return None
     return rewrite(place.emit, call, [place.new(arg) for arg in call.args])
+
+
+def _on_wider_numbers(place: Place, call: relax.Call, rewrite: Rewrite) -> relax.Expr | None:
+    """Float16 composed in float32, as runtimes do: squares and sums on the way would overflow."""
+    if static_shape(call) is None:
+        return None
+    result = rewrite(place.emit, call, [_widened(place, arg) for arg in call.args])
+    return None if result is None else place.emit(relax.op.astype(result, "float16"))
+
+
+def _widened(place: Place, arg: relax.Expr) -> relax.Expr:
+    array = constant_value(arg)
+    if array is not None:
+        return relax.const(array.astype("float32"), "float32")
+    value = place.new(arg)
+    is_half = isinstance(arg.ty, relax.TensorType) and dtype_of(arg) == "float16"
+    return place.emit(relax.op.astype(value, "float32")) if is_half else value
 
 
 def _is_real(place: Place, call: relax.Call) -> bool:

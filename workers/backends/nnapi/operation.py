@@ -46,12 +46,14 @@ class Numbers:
             constants, and for a site that takes integers also of variables.
         takes_integers: whether the operation computes on the integers and gives integers.
         half: whether float32 tensors of the graph become float16.
+        coarse: real variables that take few values: what is made of quantized tensors.
     """
 
     of_variables: Mapping[relax.Var, Quantization] = field(default_factory=dict)
     dequantized: Mapping[relax.Var, relax.Call] = field(default_factory=dict)
     takes_integers: bool = False
     half: bool = False
+    coarse: frozenset[relax.Var] = frozenset()
 
 
 class Site:
@@ -195,11 +197,14 @@ class Operation(ABC):
         computes: False for operations that only move data.
         quantized: the rule for quantized tensors; None where `lower` is for real numbers only, and
             a quantized model's operation runs between DEQUANTIZE and QUANTIZE.
+        gives_several: whether the outermost call gives a tuple; its items that are read are the
+            parts "result0" and so on.
     """
 
     name: str
     computes: bool = True
     quantized: QuantizedForm | None = None
+    gives_several: bool = False
 
     @abstractmethod
     def patterns(self) -> Iterator[Pattern]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import tvm_ffi
 from tvm import relax
 from tvm.relax.dpl.pattern import CallPattern, DFPattern
 
 from service.contracts.artifacts import Rejection
 from service.contracts.targets import MAX_FEATURE_LEVEL
 from workers.backends.nnapi.builder import ModelBuilder
+from workers.backends.nnapi.coarse import coarse_variables
 from workers.backends.nnapi.legality import check_quantized_form, unsupported
 from workers.backends.nnapi.operation import Numbers, Operation, Pattern, Site
 from workers.backends.nnapi.ops import operations
@@ -75,6 +77,9 @@ class SiteFinder:
         half: bool = False,
     ) -> None:
         self._half = half
+        self._coarse = coarse_variables(graph)
+        # Once: of a dict TVM would make its map anew at each of a thousand questions.
+        self._value_of = tvm_ffi.Map(graph.value_of)
         self._graph = graph
         self._level = feature_level
         self._numbers = numbers
@@ -126,7 +131,7 @@ class SiteFinder:
             form = operation.quantized
             if on_integers and (form is None or form.gives_plain != (root is last)):
                 continue
-            matched = pattern.root.extract_matched_expr(root.value, self._graph.value_of)
+            matched = pattern.root.extract_matched_expr(root.value, self._value_of)
             if matched is None:
                 continue
             calls = _inner_calls(matched, self._variables) | {root.var}
@@ -136,18 +141,27 @@ class SiteFinder:
             members = (*((calls | set(dequantized)) - {last.var}), last.var)
             if not self._is_free(members):
                 continue
-            numbers = Numbers(self._numbers, dequantized, on_integers, self._half)
-            parts = _parts(pattern, matched, self._variables)
+            numbers = Numbers(self._numbers, dequantized, on_integers, self._half, self._coarse)
+            results = self._results(root.var) if operation.gives_several else {}
+            parts = {**_parts(pattern, matched, self._variables), **results}
             site = Site(parts, last.var, self._level, numbers)
             if site.activation is None or not operation.fits(site):
                 continue
             rejection = _check(operation, site)
             if rejection is None:
-                return Match(operation, site, members)
+                return Match(operation, site, (*members, *results.values()))
             reasons.append(_with_needed_level(operation, site, rejection))
             if on_integers and root is not last:
                 self._refused_as_integers.update(dict.fromkeys(calls, reasons[-1]))
         return None
+
+    def _results(self, var: relax.Var) -> dict[str, relax.Var]:
+        """Items of an operation with several results, "result0" and so on; those that are read."""
+        return {
+            f"result{reader.value.index}": reader.var
+            for reader in self._graph.users.get(var, ())
+            if isinstance(reader.value, relax.TupleGetItem)
+        }
 
     def _dequantized(
         self, calls: set[relax.Var], constants_only: bool

@@ -13,11 +13,12 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from service.contracts.errors import NnfarmError
+from workers.frontends.pytorch.dynamic_shapes import fix_shapes
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -35,12 +36,18 @@ _TREE_TYPES = {"builtins.tuple", "builtins.list", "builtins.dict", "builtins.set
 _FORBIDDEN_VALUES = ("as_graph", "as_custom_obj", "as_operator", "as_opaque", "as_complex")
 
 
-def load_program(path: Path) -> ExportedProgram:
-    """The exported program of an archive.
+def load_program(
+    path: Path, input_shapes: Mapping[str, Sequence[int]] | None = None
+) -> ExportedProgram:
+    """The exported program of an archive, with fixed shapes.
+
+    Args:
+        path: the archive.
+        input_shapes: shapes by input name, of those the program leaves dimensions open.
 
     Raises:
-        NnfarmError: `model.unreadable`, `model.unsafe`, `compile.unsupported_model`; also where
-            PyTorch is not installed.
+        NnfarmError: `model.unreadable`, `model.unsafe`, `compile.bad_option`,
+            `compile.unsupported_model`; also where PyTorch is not installed.
     """
     try:
         import torch.ao.quantization.fx._decomposed  # makes operations of quantized models known
@@ -50,7 +57,7 @@ def load_program(path: Path) -> ExportedProgram:
             "compile.unsupported_model",
             f"PyTorch models need PyTorch on the worker: {INSTALL_HINT}",
         ) from error
-    clean = _rewritten(path)
+    clean = _rewritten(path, input_shapes or {})
     try:
         return torch.export.load(clean)
     except Exception as error:
@@ -59,12 +66,12 @@ def load_program(path: Path) -> ExportedProgram:
         ) from error
 
 
-def _rewritten(path: Path) -> io.BytesIO:
+def _rewritten(path: Path, shapes: Mapping[str, Sequence[int]]) -> io.BytesIO:
     """The archive with nothing in it that loading would execute."""
     clean = io.BytesIO()
     try:
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(clean, "w") as target:
-            _copy(source, target)
+            _copy(source, target, shapes)
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise NnfarmError(
             "model.unreadable", f"The file is damaged or no .pt2 archive: {error!r}"
@@ -73,7 +80,9 @@ def _rewritten(path: Path) -> io.BytesIO:
     return clean
 
 
-def _copy(source: zipfile.ZipFile, target: zipfile.ZipFile) -> None:
+def _copy(
+    source: zipfile.ZipFile, target: zipfile.ZipFile, shapes: Mapping[str, Sequence[int]]
+) -> None:
     models = 0
     for name in source.namelist():
         root, _, member = name.partition("/")
@@ -84,7 +93,7 @@ def _copy(source: zipfile.ZipFile, target: zipfile.ZipFile) -> None:
         content = source.read(name)
         if member.startswith("models/"):
             models += 1
-            content = _clean_program(content)
+            content = _clean_program(content, shapes)
             samples = f"{root}/data/sample_inputs/{member[len('models/') : -len('.json')]}.pt"
             target.writestr(samples, b"")
         elif member.endswith(".json"):
@@ -105,15 +114,10 @@ def _check_payloads(content: bytes) -> None:
             raise _unsafe(f"{name!r} is pickled")
 
 
-def _clean_program(content: bytes) -> bytes:
+def _clean_program(content: bytes, shapes: Mapping[str, Sequence[int]]) -> bytes:
     program = json.loads(content)
     module = program["graph_module"]
-    if program["range_constraints"] or b'"as_expr"' in content or b'"expr_str"' in content:
-        raise NnfarmError(
-            "compile.unsupported_model",
-            "The program was exported with dynamic shapes; NNAPI needs fixed ones: export it "
-            "without dynamic_shapes.",
-        )
+    fix_shapes(program, shapes)
     program["guards_code"] = []
     module["metadata"], module["treespec_namedtuple_fields"] = {}, {}
     calls = [entry for entry in module["module_call_graph"] if entry["fqn"] == ""]
@@ -127,7 +131,11 @@ def _clean_program(content: bytes) -> bytes:
         _clean_node(node)
     for names in _names(module["graph"]):
         _check_name(names)
-    return json.dumps(program).encode()
+    clean = json.dumps(program)
+    # Loading evaluates such text as Python, wherever it stands.
+    if '"as_expr"' in clean or '"expr_str"' in clean:
+        raise _unsafe("it has expressions outside of shapes")
+    return clean.encode()
 
 
 def _clean_node(node: dict[str, Any]) -> None:

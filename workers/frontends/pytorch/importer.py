@@ -24,22 +24,14 @@ def import_pytorch(
 
     Args:
         path: the archive.
-        input_shapes: shapes by input name; a program has fixed shapes, so only those fit.
+        input_shapes: shapes of inputs whose program leaves dimensions open.
 
     Raises:
         NnfarmError: `model.unreadable`, `model.unsafe`, `compile.unsupported_operation`,
             `compile.unsupported_model`, `compile.bad_option`.
     """
-    program = load_program(path)
+    program = load_program(path, input_shapes)
     signature = signature_of(program)
-    for name, shape in (input_shapes or {}).items():
-        own = {spec.name: spec.shape for spec in signature.inputs}
-        if own.get(name) != tuple(shape):
-            raise NnfarmError(
-                "compile.bad_option",
-                f"The program was exported for {own}; {name!r} cannot have shape {list(shape)}.",
-                input=name,
-            )
     from workers.frontends.pytorch.translator import Translator  # loads PyTorch
 
     nodes = tuple(

@@ -15,11 +15,25 @@ from torch.export.graph_signature import InputKind, OutputKind
 from tvm import relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
-from workers.frontends.pytorch import quantized
+from workers.frontends.onnx_converters_attention import repeated
+from workers.frontends.onnx_converters_movement import einsum
+from workers.frontends.onnx_operands import Scope
+from workers.frontends.pytorch import indexing, quantized, reductions, windows
 from workers.graph.graph import dtype_of, static_shape
 
 Convert = Callable[[torch.fx.Node], Any]
 """Emits one node; the result is a tensor, or a list of them."""
+
+
+_TAKEN_APART = (
+    "gru.input",
+    "lstm.input",
+    "pixel_shuffle.default",
+    "rnn_relu.input",
+    "rnn_tanh.input",
+)
+"""What PyTorch itself writes as plainer operations; TVM's translator takes only a part of it, and
+of recurrent layers returns wrong last states."""
 
 
 class _NotingBuilder(relax.BlockBuilder):  # type: ignore[misc]
@@ -44,12 +58,20 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         super().__init__()
         table: dict[str, Convert] = self.create_convert_map()
         table["scaled_dot_product_attention.default"] = self._attention
-        for name in ("adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default"):
-            table[name] = self._adaptive_average(table[name])
+        for name, converter in {
+            **indexing.CONVERTERS,
+            **reductions.CONVERTERS,
+            **windows.CONVERTERS,
+        }.items():
+            table[name] = self._of_named(converter)
+        table["einsum.default"] = self._einsum(table["einsum.default"])
         table["where.self"] = self._where
         table["new_ones.default"] = self._new_ones
+        table["eye.default"] = table["eye.m"] = self._eye
         for name, quantization in quantized.CONVERTERS.items():
             table[name] = self._of_arguments(quantization)
+        for name in _TAKEN_APART:
+            table.pop(name, None)
         self.convert_map = {name: self._noting(convert) for name, convert in table.items()}
 
     def translate(
@@ -109,14 +131,29 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
     def _of_arguments(self, function: Callable[[list[Any], quantized.Emit], Any]) -> Convert:
         return lambda node: function(self.retrieve_args(node), self.block_builder.emit)
 
-    def _adaptive_average(self, general: Convert) -> Convert:
-        """The mean of the whole image is what networks use it for."""
+    def _of_named(self, function: reductions.Converter) -> Convert:
+        """A converter that reads arguments by the names of the operation's schema."""
 
         def convert(node: torch.fx.Node) -> Any:
-            data, size = self.retrieve_args(node)[:2]
-            if list(size) != [1, 1] or len(static_shape(data) or ()) != 4:
-                return general(node)
-            return self.block_builder.emit(relax.op.mean(data, [2, 3], keepdims=True))
+            given: dict[str, Any] = {}
+            for place, argument in enumerate(node.target._schema.arguments):
+                if place < len(node.args) and not argument.kwarg_only:
+                    value = node.args[place]
+                else:
+                    value = node.kwargs.get(argument.name, argument.default_value)
+                given[argument.name] = self._retrieve_args(value)
+            return function(given, self.block_builder.emit)
+
+        return convert
+
+    def _einsum(self, general: Convert) -> Convert:
+        """Two operands as the one matrix product that they are; others as TVM has them."""
+
+        def convert(node: torch.fx.Node) -> Any:
+            equation, operands = self.retrieve_args(node)[:2]
+            scope = Scope(0, self.block_builder.emit)
+            result = einsum(operands, {"equation": equation}, scope)
+            return general(node) if result is None else self.block_builder.emit(result)
 
         return convert
 
@@ -126,6 +163,13 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         value = node.meta["val"]
         dtype = str(value.dtype).removeprefix("torch.")
         return relax.const(np.ones(tuple(map(int, value.shape)), dtype), dtype)
+
+    @staticmethod
+    def _eye(node: torch.fx.Node) -> relax.Expr:
+        """Ones on the diagonal, of the element type of the result."""
+        value = node.meta["val"]
+        dtype = str(value.dtype).removeprefix("torch.")
+        return relax.const(np.eye(int(value.shape[0]), int(value.shape[1])), dtype)
 
     def _where(self, node: torch.fx.Node) -> relax.Expr:
         """TVM's translator makes int64 of some truth values, which then choose nothing."""
@@ -148,6 +192,9 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         rows, depth = (static_shape(query) or ())[-2:]
         columns = (static_shape(key) or ())[-2]
         scale = options.get("scale") or 1.0 / math.sqrt(depth)
+        if options.get("enable_gqa"):
+            heads, scope = (static_shape(query) or ())[1], Scope(0, emit)
+            key, value = (repeated(part, heads, scope) for part in (key, value))
         rank = len(static_shape(key) or ())
         turned = emit(relax.op.permute_dims(key, [*range(rank - 2), rank - 1, rank - 2]))
         scaled = emit(relax.op.multiply(query, relax.const(scale, dtype)))

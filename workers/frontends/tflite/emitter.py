@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import tvm
 from numpy.typing import NDArray
-from tvm import relax
+from tvm import relax, tirx
 
 from service.contracts.errors import NnfarmError
 from workers.frontends.tflite.model import Operator, Tensor, TFLiteModel
@@ -19,11 +20,36 @@ RELU, RELU_N1_TO_1, RELU6, TANH = 1, 2, 3, 4
 """ActivationFunctionType."""
 
 
+class Writer(Protocol):
+    """What an emitter needs of the importer."""
+
+    def emit(self, expr: relax.Expr) -> relax.Expr:
+        """Bind an expression; constants and variables pass through."""
+
+    def define(self, function: tirx.PrimFunc, name: str) -> tvm.ir.GlobalVar:
+        """Put a TIR function into the module."""
+
+    def note(self, sentence: str) -> None:
+        """Say something in the report's row of the operator."""
+
+    def inline(self, model: TFLiteModel, arguments: Sequence[relax.Expr]) -> list[relax.Expr]:
+        """Emit all operators of a graph."""
+
+    def constant(self, tensor: Tensor, axes: tuple[int, ...] | None) -> relax.Expr:
+        """A constant of the file, its axes in another order; the same one each time."""
+
+
 class Emitter:
     """One operator of the model while it is converted.
 
     Operands are read as real numbers: a quantized tensor is dequantized for this operator alone,
     and a quantized result is quantized again, so that each operator is a unit of its own.
+
+    Args:
+        model: the graph that the operator stands in.
+        operator: to be converted.
+        values: of the graph's tensors, as far as it has come.
+        writer: where the result is written.
     """
 
     def __init__(
@@ -31,12 +57,28 @@ class Emitter:
         model: TFLiteModel,
         operator: Operator,
         values: dict[int, relax.Expr],
-        emit: Callable[[relax.Expr], relax.Expr],
+        writer: Writer,
     ) -> None:
         self._model = model
         self._values = values
-        self.emit = emit
+        self._writer = writer
         self.operator = operator
+
+    def emit(self, expr: relax.Expr) -> relax.Expr:
+        """Bind an expression."""
+        return self._writer.emit(expr)
+
+    def define(self, function: tirx.PrimFunc, name: str) -> tvm.ir.GlobalVar:
+        """Put a TIR function into the module."""
+        return self._writer.define(function, name)
+
+    def note(self, sentence: str) -> None:
+        """Say something in the report's row of the operator."""
+        self._writer.note(sentence)
+
+    def inline(self, graph: int, arguments: Sequence[relax.Expr]) -> list[relax.Expr]:
+        """Results of another graph of the file, by its index, its operators emitted here."""
+        return self._writer.inline(self._model.others(graph), arguments)
 
     def has(self, position: int) -> bool:
         """Whether an optional input is given."""
@@ -78,7 +120,7 @@ class Emitter:
         """An input as it is stored."""
         tensor = self.tensor(position)
         if tensor.value is not None:
-            return relax.const(tensor.value, tensor.dtype)
+            return self._writer.constant(tensor, None)
         return self._values[self.operator.inputs[position]]
 
     def real(self, position: int, axes: tuple[int, ...] | None = None) -> relax.Expr:
@@ -97,10 +139,10 @@ class Emitter:
             if axes is not None:
                 value = self.emit(relax.op.permute_dims(value, axes))
             return value if numbers is None else self.dequantized(value, numbers)
+        if numbers is None:
+            return self._writer.constant(tensor, axes)
         if axes is not None:
             array = np.ascontiguousarray(array.transpose(axes))
-        if numbers is None:
-            return relax.const(array, tensor.dtype)
         if self.output().quantization is None:
             # Only the weights are quantized, to make the file small: no unit needs them so.
             return relax.const(numbers.dequantize(array), "float32")

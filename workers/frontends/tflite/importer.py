@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
 from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends.imported import ImportedModel
 from workers.frontends.tflite import (
     constants,
+    control,
     convolution,
+    detection,
     elementwise,
     movement,
     recurrent,
@@ -21,11 +24,13 @@ from workers.frontends.tflite import (
     slicing,
 )
 from workers.frontends.tflite.emitter import Converter, Emitter
-from workers.frontends.tflite.model import Operator, Tensor, TFLiteModel, read_model
+from workers.frontends.tflite.model import Tensor, TFLiteModel, read_model
 from workers.graph.graph import Graph, OriginalNode
 
 CONVERTERS: Mapping[str, Converter] = {
+    **control.CONVERTERS,
     **convolution.CONVERTERS,
+    **detection.CONVERTERS,
     **elementwise.CONVERTERS,
     **movement.CONVERTERS,
     **recurrent.CONVERTERS,
@@ -34,7 +39,9 @@ CONVERTERS: Mapping[str, Converter] = {
 }
 """All operators that are taken, by TFLite's name."""
 
-_CONTROL_FLOW = ("CALL", "CALL_ONCE", "IF", "WHILE")
+
+_MAX_DEPTH = 16
+"""Of graphs inside of graphs."""
 
 
 def import_tflite(
@@ -87,57 +94,94 @@ def _check_shapes(signature: ModelSignature, wanted: Mapping[str, Sequence[int]]
 
 
 class _Importer:
+    """Writes the graph; a `Writer` of the operator of the first graph that is being converted."""
+
     def __init__(self, model: TFLiteModel) -> None:
         self._model = model
         self._builder = relax.BlockBuilder()
-        self._values: dict[int, relax.Expr] = {}
         self._origins: dict[relax.Var, frozenset[int]] = {}
+        self._notes: dict[int, str] = {}
+        self._constants: dict[tuple[int, tuple[int, ...] | None], relax.Expr] = {}
+        self._current = 0
+        self._depth = 0
 
     def run(self) -> Graph:
-        tensors = self._model.tensors
         params = [self._parameter(i) for i in self._model.inputs]
-        self._values.update(zip(self._model.inputs, params, strict=True))
         with self._builder.function("main", params):
             with self._builder.dataflow():
-                for index, operator in enumerate(self._model.operators):
-                    self._convert(index, operator)
-                outputs = [self._output(i) for i in self._model.outputs]
+                outputs = self._walk(self._model, params, is_first=True)
                 body = outputs[0] if len(outputs) == 1 else relax.Tuple(outputs)
                 result = self._builder.emit_output(body)
             self._builder.emit_func_output(result)
         module = self._builder.get()
-        nodes = tuple(
-            OriginalNode(i, tensors[op.outputs[0]].name if op.outputs else op.name, op.name)
-            for i, op in enumerate(self._model.operators)
-        )
+        nodes = tuple(map(self._node, range(len(self._model.operators))))
         return Graph(module["main"], self._origins, nodes, module)
+
+    def emit(self, expr: relax.Expr) -> relax.Expr:
+        """See `Writer`."""
+        if isinstance(expr, relax.Var | tvm.ir.GenericConst):
+            return expr
+        var = self._builder.emit(expr)
+        self._origins[var] = frozenset({self._current})
+        return var
+
+    def define(self, function: tirx.PrimFunc, name: str) -> tvm.ir.GlobalVar:
+        """See `Writer`."""
+        return self._builder.add_func(function, name)
+
+    def note(self, sentence: str) -> None:
+        """See `Writer`."""
+        self._notes[self._current] = sentence
+
+    def inline(self, model: TFLiteModel, arguments: Sequence[relax.Expr]) -> list[relax.Expr]:
+        """See `Writer`."""
+        if self._depth == _MAX_DEPTH:
+            raise ValueError("graphs of the file call each other without end")
+        self._depth += 1
+        results = self._walk(model, arguments)
+        self._depth -= 1
+        return results
+
+    def constant(self, tensor: Tensor, axes: tuple[int, ...] | None) -> relax.Expr:
+        """See `Writer`."""
+        place, value = (id(tensor), axes), tensor.value
+        if place not in self._constants:
+            if value is None:
+                raise ValueError(f"tensor {tensor.name!r} is no constant")
+            ordered = value if axes is None else np.ascontiguousarray(value.transpose(axes))
+            self._constants[place] = relax.const(ordered, tensor.dtype)
+        return self._constants[place]
 
     def _parameter(self, index: int) -> relax.Var:
         tensor = self._model.tensors[index]
         return relax.Var(tensor.name, relax.TensorType(tensor.shape, tensor.dtype))
 
-    def _output(self, index: int) -> relax.Expr:
-        tensor = self._model.tensors[index]
-        if tensor.value is not None:
-            return relax.const(tensor.value, tensor.dtype)
-        return self._values[index]
+    def _node(self, index: int) -> OriginalNode:
+        op = self._model.operators[index]
+        name = self._model.tensors[op.outputs[0]].name if op.outputs else op.name
+        return OriginalNode(index, name, op.name, self._notes.get(index))
 
-    def _convert(self, index: int, operator: Operator) -> None:
-        converter = CONVERTERS.get(operator.name)
+    def _walk(
+        self, model: TFLiteModel, arguments: Sequence[relax.Expr], is_first: bool = False
+    ) -> list[relax.Expr]:
+        """Emit all operators of a graph; gives its outputs."""
+        values = dict(zip(model.inputs, arguments, strict=True))
+        for index, operator in enumerate(model.operators):
+            if is_first:
+                self._current = index
+            self._convert(Emitter(model, operator, values, self))
+        tensors = model.tensors
+        return [
+            self.constant(tensors[i], None) if tensors[i].value is not None else values[i]
+            for i in model.outputs
+        ]
 
-        def emit(expr: relax.Expr) -> relax.Expr:
-            if isinstance(expr, relax.Var | tvm.ir.GenericConst):
-                return expr
-            var = self._builder.emit(expr)
-            self._origins[var] = frozenset({index})
-            return var
-
-        op = Emitter(self._model, operator, self._values, emit)
+    def _convert(self, op: Emitter) -> None:
+        name = op.operator.name
+        converter = CONVERTERS.get(name)
         try:
             if constants.fold(op):
                 return
-            if operator.name in _CONTROL_FLOW:
-                raise op.unsupported("is control flow; recurrent layers can be converted unrolled")
             if converter is None:
                 raise op.unsupported("is not among the TFLite operators that are taken")
             converter(op)
@@ -147,8 +191,8 @@ class _Importer:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise NnfarmError(
                 "compile.unsupported_model",
-                f"The importer cannot take {operator.name} {op.output().name!r}: "
+                f"The importer cannot take {name} {op.output().name!r}: "
                 f"{lines[-1][:300] if lines else repr(error)}",
                 node=op.output().name,
-                op_type=operator.name,
+                op_type=name,
             ) from error

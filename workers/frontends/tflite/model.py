@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,42 +55,74 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator; -1 among its inputs is an optional input left out."""
+    """One operator; -1 among its inputs is an optional input left out.
+
+    Attributes:
+        name: TFLite's, or the custom operator's own.
+        options: by attribute, None where the file has none.
+        inputs: indexes of tensors.
+        outputs: indexes of tensors.
+        custom_options: of a custom operator, as that encodes them.
+    """
 
     name: str
     options: Any
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    custom_options: bytes = b""
 
 
 @dataclass(frozen=True)
 class TFLiteModel:
-    """The one graph of a file."""
+    """One graph of a file.
+
+    Attributes:
+        tensors: all of the graph.
+        operators: in the order of execution.
+        inputs: indexes of tensors.
+        outputs: indexes of tensors.
+        others: reads another graph of the file by its index, the same one each time.
+    """
 
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    others: Callable[[int], TFLiteModel] = field(repr=False)
 
 
 def read_model(path: Path) -> TFLiteModel:
     """Read a file; nothing in it is executed.
 
     Raises:
-        NnfarmError: `model.unreadable`, or `compile.unsupported_model` for control flow and
-            for element types that have no place in a graph.
+        NnfarmError: `model.unreadable`, or `compile.unsupported_model` for element types
+            that have no place in a graph.
     """
     try:
-        content = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
-        graph = content.subgraphs[0]
-        operators = tuple(_operator(content, op) for op in graph.operators or ())
-        tensors = tuple(_tensor(content, tensor) for tensor in graph.tensors)
-        border = [tuple(int(i) for i in side) for side in (graph.inputs, graph.outputs)]
+        return _graphs(schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0))(0)
     except NnfarmError:
         raise
     except Exception as error:  # the reader has no verifier: a bad offset can raise anything
         raise NnfarmError("model.unreadable", f"The TFLite file is damaged: {error!r}") from error
-    return TFLiteModel(tensors, operators, border[0], border[1])
+
+
+def _graphs(content: Any) -> Callable[[int], TFLiteModel]:
+    @cache
+    def read(index: int) -> TFLiteModel:
+        graph = content.subgraphs[index]
+        return TFLiteModel(
+            tuple(_tensor(content, tensor) for tensor in graph.tensors or ()),
+            tuple(_operator(content, op) for op in graph.operators or ()),
+            _indexes(graph.inputs),
+            _indexes(graph.outputs),
+            read,
+        )
+
+    return read
+
+
+def _indexes(stated: Any) -> tuple[int, ...]:
+    return tuple(int(i) for i in stated) if stated is not None else ()
 
 
 def _operator(content: Any, operator: Any) -> Operator:
@@ -101,9 +134,10 @@ def _operator(content: Any, operator: Any) -> Operator:
         name = (code.customCode or b"CUSTOM").decode(errors="replace")
     return Operator(
         name,
-        operator.builtinOptions,
-        tuple(int(i) for i in operator.inputs),
-        tuple(int(i) for i in operator.outputs),
+        operator.builtinOptions or operator.builtinOptions2,
+        _indexes(operator.inputs),
+        _indexes(operator.outputs),
+        bytes(operator.customOptions) if operator.customOptions is not None else b"",
     )
 
 

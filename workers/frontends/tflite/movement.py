@@ -30,7 +30,10 @@ def _transpose(op: Emitter) -> None:
 
 def _concatenation(op: Emitter) -> None:
     parts = [op.real(position) for position in range(len(op.operator.inputs))]
-    joined = relax.op.concat(parts, axis=int(op.option("axis", 0)))
+    # Unrolled loops put rows between the empty begin and the rest of a tensor.
+    filled = [part for part in parts if 0 not in op.shape_of(part)] or parts[:1]
+    axis = int(op.option("axis", 0))
+    joined = relax.op.concat(filled, axis=axis) if len(filled) > 1 else filled[0]
     op.give(op.activated(op.emit(joined)))
 
 
@@ -95,7 +98,11 @@ def _broadcast_to(op: Emitter) -> None:
 def _gather(op: Emitter) -> None:
     axis, batches = int(op.option("axis", 0)), int(op.option("batchDims", 0))
     if not batches:
-        op.give(relax.op.take(op.real(0), op.raw(1), axis=axis))
+        known = op.constant(1)
+        if known is not None and known.ndim == 0:
+            _give_one(op, axis, int(known))
+        else:
+            op.give(relax.op.take(op.real(0), op.raw(1), axis=axis))
         return
     shape, wanted = op.shape(0), op.shape(1)
     axis, batches = axis % len(shape), batches % len(wanted)
@@ -110,6 +117,16 @@ def _gather(op: Emitter) -> None:
     places = op.emit(relax.op.reshape(places, (int(np.prod(wanted)),)))
     taken = op.emit(relax.op.take(rows, places, axis=0))
     op.give(relax.op.reshape(taken, (*wanted, *shape[axis + 1 :])))
+
+
+def _give_one(op: Emitter, axis: int, index: int) -> None:
+    """The part of the data at one index of an axis, without that axis."""
+    shape = list(op.shape(0))
+    length = shape.pop(axis)
+    if not 0 <= index < length:
+        raise op.unsupported(f"takes index {index} of an axis of {length}")
+    part = op.emit(relax.op.strided_slice(op.real(0), [axis], [index], [index + 1]))
+    op.give(relax.op.reshape(part, shape))
 
 
 def _gather_nd(op: Emitter) -> None:

@@ -114,10 +114,25 @@ def _scatter_elements(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr |
     return _scattered(rewriter, call, positions, 1)
 
 
+def _take(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """Positions from the end as those from the start: kernels and NNAPI read before the tensor."""
+    shape, axis = static_shape(call.args[0]), call.attrs.axis
+    indices: Indices | None = constant_value(call.args[1])
+    if shape is None or indices is None or not (indices < 0).any():
+        return None
+    length = math.prod(shape) if axis is None else shape[int(axis)]
+    if (indices < -length).any():
+        return None
+    inside = relax.const(np.where(indices < 0, indices + length, indices), indices.dtype.name)
+    args = [rewriter.new(call.args[0]), inside]
+    return rewriter.emit(relax.Call(call.op, args, call.attrs, call.ty_args))
+
+
 GATHERS: Mapping[str, Rule] = {
     "relax.gather_elements": _gather_elements,
     "relax.gather_nd": _gather_nd,
     "relax.scatter_elements": _scatter_elements,
     "relax.scatter_nd": _scatter_nd,
+    "relax.take": _take,
 }
 """By Relax operator."""

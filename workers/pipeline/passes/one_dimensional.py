@@ -92,6 +92,21 @@ def _conv1d(call: relax.Call, row: Row) -> relax.Call | None:
     )
 
 
+def _conv1d_transpose(call: relax.Call, row: Row) -> relax.Call | None:
+    attrs = call.attrs
+    if attrs.data_layout != "NCW" or attrs.kernel_layout != "IOW":
+        return None
+    return relax.op.nn.conv2d_transpose(
+        row(call.args[0]),
+        row(call.args[1]),
+        strides=[1, int(attrs.strides[0])],
+        padding=_window_pads(attrs.padding),
+        output_padding=[0, int(attrs.output_padding[0])],
+        dilation=[1, int(attrs.dilation[0])],
+        groups=int(attrs.groups),
+    )
+
+
 def _pool1d(op: Callable[..., relax.Call]) -> Window:
     def window(call: relax.Call, row: Row) -> relax.Call | None:
         attrs = call.attrs
@@ -118,6 +133,7 @@ def _window_pads(padding: Sequence[object]) -> list[int]:
 
 _WINDOWS: dict[str, Window] = {
     "relax.nn.conv1d": _conv1d,
+    "relax.nn.conv1d_transpose": _conv1d_transpose,
     "relax.nn.max_pool1d": _pool1d(relax.op.nn.max_pool2d),
     "relax.nn.avg_pool1d": _pool1d(relax.op.nn.avg_pool2d),
 }

@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tvm import relax
+
+from service.contracts.errors import NnfarmError
 from service.contracts.jobs import ModelFormat
 from service.contracts.tensors import ModelSignature
 from workers.frontends.imported import ImportedModel
 from workers.frontends.onnx import import_onnx
 from workers.frontends.pytorch.importer import import_pytorch
 from workers.frontends.tflite.importer import import_tflite
-from workers.graph.graph import Graph
+from workers.graph.graph import Graph, static_shape
 from workers.pipeline.passes.affine import absorb_affine
 from workers.pipeline.passes.fold import fold_constants
 from workers.pipeline.passes.layout import channels_last
@@ -56,9 +59,27 @@ def ingest(
     """
     imported = _IMPORTERS[model_format](path, input_shapes)
     graph, signature = normalise(imported.graph), imported.signature
+    _check_shapes(graph)
     del imported  # with it goes the first form of the weights
     _return_free_memory()
     return IngestedModel(graph, signature)
+
+
+def _check_shapes(graph: Graph) -> None:
+    """Refuse what makes a shape of values; inputs left open are another matter."""
+    if any(static_shape(value) is None for value in graph.inputs):
+        return
+    for binding in graph.bindings:
+        ty = binding.var.ty
+        if not isinstance(ty, relax.TensorType) or static_shape(binding.var) is not None:
+            continue
+        names = [graph.nodes[index].name for index in sorted(graph.origin_of(binding.var))]
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"Node {names[0] if names else binding.var.name!r}: the shape of its result depends on "
+            "values; shapes have to be known when it is compiled.",
+            node=names[0] if names else "",
+        )
 
 
 def _return_free_memory() -> None:

@@ -88,7 +88,7 @@ def _load_pytorch(model: Path, signature: ModelSignature) -> Infer:
 
     from workers.frontends.pytorch.archive import load_program
 
-    module = load_program(model).module()
+    module = load_program(model, {s.name: s.shape for s in signature.inputs}).module()
 
     def infer(inputs: Inputs) -> list[Array]:
         tensors = [torch.from_numpy(np.ascontiguousarray(inputs[s.name])) for s in signature.inputs]

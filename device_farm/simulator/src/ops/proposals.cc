@@ -105,12 +105,13 @@ Status PrepareDetection(Call& call) {
   NNSIM_RETURN_IF_ERROR(CheckRank(call, 2, 2, 2));
   const Dims &scores = call.Shape(0), &deltas = call.Shape(1), &anchors = call.Shape(2);
   NNSIM_REQUIRE(deltas[0] == scores[0] && deltas[1] == scores[1] && deltas[2] >= 4 &&
-                    anchors[0] == scores[1] && anchors[1] == 4,
+                    scores[2] > 1 && anchors[0] == scores[1] && anchors[1] == 4,
                 "scores, deltas and anchors do not fit together");
   const int32_t most = call.Int(8);
   NNSIM_REQUIRE(most > 0 && call.Int(9) > 0 && (!call.Bool(7) || call.Int(10) > 0),
                 "the limits must be above 0");
-  const uint32_t slots = static_cast<uint32_t>(most);
+  // In suppression by anchor each detection is listed once for each of its classes.
+  const uint32_t slots = static_cast<uint32_t>(most * (call.Bool(7) ? 1 : call.Int(9)));
   call.SetOut(0, {scores[0], slots});
   call.SetOut(1, {scores[0], slots, 4});
   call.SetOut(2, {scores[0], slots});
@@ -187,7 +188,9 @@ std::vector<Labelled> DetectByAnchor(Call& call, const std::vector<Box>& boxes, 
 }
 
 void ExecuteDetection(Call& call) {
-  const size_t anchors = call.Shape(0)[1], classes = call.Shape(0)[2], first = call.Bool(13);
+  // The first column is always the background; the flag says whether labels count it.
+  const size_t anchors = call.Shape(0)[1], classes = call.Shape(0)[2], first = 1;
+  const int32_t shift = call.Bool(13) ? 1 : 0;
   const size_t slots = call.Out().dims[1];
   Suppression rules;
   rules.iou_threshold = call.Real(12);
@@ -204,7 +207,7 @@ void ExecuteDetection(Call& call) {
     for (size_t i = 0; i < found.size(); ++i) {
       scores[b * slots + i] = found[i].score;
       std::copy_n(&found[i].box.x1, 4, boxes + 4 * (b * slots + i));
-      call.OutData<int32_t>(2)[b * slots + i] = found[i].label;
+      call.OutData<int32_t>(2)[b * slots + i] = found[i].label + shift;
     }
     call.OutData<int32_t>(3)[b] = static_cast<int32_t>(found.size());
   }

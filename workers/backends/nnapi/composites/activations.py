@@ -75,6 +75,27 @@ def _gelu_tanh(emit: Emit, call: relax.Call, args: Sequence[relax.Expr]) -> rela
     return emit(relax.op.multiply(half, emit(relax.op.add(curve, real(1)))))
 
 
+def _softplus(emit: Emit, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Expr:
+    """log(1 + exp(beta x)) / beta, with a power that cannot overflow."""
+    beta = float(call.attrs.beta)
+    x = args[0] if beta == 1 else emit(relax.op.multiply(args[0], real(beta)))
+    small = emit(relax.op.exp(emit(relax.op.multiply(emit(relax.op.abs(x)), real(-1)))))
+    bend = emit(relax.op.log(emit(relax.op.add(small, real(1)))))
+    whole = emit(relax.op.add(emit(relax.op.nn.relu(x)), bend))
+    return whole if beta == 1 else emit(relax.op.multiply(whole, real(1 / beta)))
+
+
+def _selu(emit: Emit, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Expr:
+    """Klambauer et al., Self-Normalizing Neural Networks, equation 2."""
+    del call
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    below = emit(relax.op.nn.relu(emit(relax.op.multiply(args[0], real(-1)))))
+    curve = emit(relax.op.exp(emit(relax.op.multiply(below, real(-1)))))
+    curve = emit(relax.op.multiply(emit(relax.op.subtract(curve, real(1))), real(alpha)))
+    total = emit(relax.op.add(emit(relax.op.nn.relu(args[0])), curve))
+    return emit(relax.op.multiply(total, real(scale)))
+
+
 def _square(emit: Emit, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Expr:
     del call
     return emit(relax.op.multiply(args[0], args[0]))
@@ -105,7 +126,9 @@ def _cos(emit: Emit, call: relax.Call, args: Sequence[relax.Expr]) -> relax.Expr
 
 REWRITES: Mapping[str, Rewrite] = {
     "relax.nn.leakyrelu": _leaky_relu,
+    "relax.nn.selu": _selu,
     "relax.nn.silu": _silu,
+    "relax.nn.softplus": _softplus,
     "relax.nn.gelu": _gelu,
     "relax.nn.gelu_tanh": _gelu_tanh,
     "relax.square": _square,

@@ -28,7 +28,9 @@ Shape = tuple[int, ...]
 def _matmul(place: Place, call: relax.Call) -> relax.Expr | None:
     left, right = (static_shape(arg) for arg in call.args)
     target = static_shape(call)
-    if left is None or right is None or target is None or dtype_of(call) != "float32":
+    if left is None or right is None or target is None:
+        return None
+    if dtype_of(call) not in ("float32", "float16"):
         return None
     if _is_native(place, call, left, right):
         return None
@@ -88,7 +90,7 @@ class _Product:
         array = self._place.real_constant(expr)
         if array is not None:
             turned = np.ascontiguousarray(array.reshape(shape).transpose(swap))
-            return relax.const(turned.astype(np.float32))
+            return relax.const(turned.astype(dtype_of(expr)))
         call = self._place.producer(expr, "relax.permute_dims")
         is_plain = call is not None and call.attrs.axes is not None
         if call is None or not is_plain or static_shape(expr) != shape:
