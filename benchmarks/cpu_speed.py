@@ -38,7 +38,8 @@ from benchmarks.machine import describe_machine
 from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import PIPELINE, executable_of
+from workers.backends.cpu.executable import executable_of
+from workers.backends.cpu.stack import PIPELINE
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -99,7 +100,7 @@ def _measure(
     module = ingest(path, _format(path), {}).graph.module
     started_s = time.process_time()
     lowered, uncovered = lower_for_cpu(module, target)
-    runs = {"ours": tvm_run(executable_of(lowered, target), feeds)}
+    runs = {"ours": tvm_run(executable_of(lowered, target).vm, feeds)}
     result: dict[str, Any] = {"compile_cpu_s": round(time.process_time() - started_s, 2)}
     result["uncovered"] = uncovered
     result["relative_error"] = _checked_error(path, runs["ours"], feeds)

@@ -90,6 +90,10 @@ def notes_on(result: Result) -> list[str]:
     notes = list[str]()
     if tuned := result.artifact.manifest.tuned_kernels:
         notes.append(f"{label}: {len(tuned)} CPU kernels by tuned schedules, see its manifest")
+    for cpu in result.artifact.manifest.cpu:
+        if cpu.unscheduled_kernels:
+            names = ", ".join(cpu.unscheduled_kernels)
+            notes.append(f"{label}: slow, no CPU schedule in {cpu.path} for {names}")
     if run is None:
         return notes
     if run.error is not None:

@@ -8,9 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvm import relax
-
-from service.contracts.artifacts import LevelCoverage, Manifest, Part, PartRole
+from service.contracts.artifacts import CpuPart, LevelCoverage, Manifest, Part, PartRole
 from service.contracts.jobs import (
     BuiltArtifact,
     CompileOptions,
@@ -64,12 +62,25 @@ class _Split:
         return replace(self, partition=replace(self.partition, report=report))
 
 
+_LIBRARY_PATHS = {PartRole.LIBRARY: "model.so", PartRole.CPU_TWIN: "model_cpu.so"}
+
+
 @dataclass(frozen=True)
 class _Library:
-    """A linked library, and the records its kernels were scheduled by."""
+    """A linked library, what its code takes, and the records its kernels were scheduled by."""
 
     part: Part
+    cpu: CpuPart
     tuned: tuple[AppliedTuning, ...]
+
+    def as_library(self) -> _Library:
+        """The twin in the place of the library with the subgraphs, where there are none."""
+        path = _LIBRARY_PATHS[PartRole.LIBRARY]
+        return replace(
+            self,
+            part=self.part.model_copy(update={"role": PartRole.LIBRARY, "path": path}),
+            cpu=self.cpu.model_copy(update={"path": path}),
+        )
 
 
 def _recorded(
@@ -136,24 +147,28 @@ class _Run:
             child_duration_us=_micros(time.perf_counter() - started),
         )
 
-    def _build(
-        self, module: object, abi: Abi
-    ) -> tuple[relax.VMExecutable, tuple[AppliedTuning, ...]]:
+    def _link(self, module: object, abi: Abi, role: PartRole, level: int | None) -> _Library:
+        """Build and link one library."""
         tunings = Tunings(one for one in self._plan.job.spec.tuned if one.abi is abi)
-        executable = build_stage.build(module, abi, tunings)
+        with self._step(Stage.BUILD, level, abi):
+            built = build_stage.build(module, abi, tunings)
         self._kernels[abi] |= tunings.signatures
-        return executable, tuple(tunings.applied)
+        # The file's name becomes the soname; the same for all, or no two levels would share.
+        library = self._scratch / _LIBRARY_PATHS[role]
+        with self._step(Stage.LINK, level, abi):
+            build_stage.link(built.executable.vm, abi, self._plan.job.stub_dir, library)
+            sha256 = self._blobs.add_file(library)
+        cpu = CpuPart(
+            path=library.name,
+            activation_bytes=built.executable.activation_bytes,
+            unscheduled_kernels=built.unscheduled,
+        )
+        part = self._blobs.part(role, library.name, sha256)
+        return _Library(part, cpu, tuple(tunings.applied))
 
     def _twin(self, model: IngestedModel, abi: Abi) -> _Library:
         """The whole model on the CPU: one library an ABI, the same at every level."""
-        with self._step(Stage.BUILD, abi=abi):
-            executable, tuned = self._build(model.graph.module, abi)
-        with self._step(Stage.LINK, abi=abi):
-            # The file's name becomes the soname; the same for all, or no two levels would share.
-            library = self._scratch / "model_cpu.so"
-            build_stage.link(executable, abi, self._plan.job.stub_dir, library)
-            sha256 = self._blobs.add_file(library)
-        return _Library(self._blobs.part(PartRole.CPU_TWIN, "model_cpu.so", sha256), tuned)
+        return self._link(model.graph.module, abi, PartRole.CPU_TWIN, None)
 
     def _partition(self, model: IngestedModel) -> dict[int, _Split]:
         """Every level, asked for or not: the reports say what the others would offload."""
@@ -187,6 +202,7 @@ class _Run:
                 manifest = self._manifest(model, chosen, target, needed_level)
                 added = {
                     "parts": (library.part, twin.part, *shared),
+                    "cpu": (library.cpu, twin.cpu),
                     # A kernel of both libraries is named once.
                     "tuned_kernels": tuple(dict.fromkeys((*library.tuned, *twin.tuned))),
                 }
@@ -199,15 +215,8 @@ class _Run:
         level, abi = target.feature_level, target.abi
         if is_cpu_only:
             self._skip(2)
-            role = {"role": PartRole.LIBRARY, "path": "model.so"}
-            return replace(twin, part=twin.part.model_copy(update=role))
-        with self._step(Stage.BUILD, level, abi):
-            executable, tuned = self._build(module, abi)
-        with self._step(Stage.LINK, level, abi):
-            library = self._scratch / "model.so"
-            build_stage.link(executable, abi, self._plan.job.stub_dir, library)
-            sha256 = self._blobs.add_file(library)
-        return _Library(self._blobs.part(PartRole.LIBRARY, "model.so", sha256), tuned)
+            return twin.as_library()
+        return self._link(module, abi, PartRole.LIBRARY, level)
 
     def _manifest(
         self, model: IngestedModel, chosen: _Split, target: CompileTarget, needed_level: int

@@ -10,7 +10,7 @@ from tvm import relax
 
 from service.contracts.kernels import KernelTiming, TunedKernel
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import executable_of
 from workers.backends.cpu.tuned import Tunings
 from workers.tuning.bench import filled, shape_of, use_threads
 from workers.tuning.forked import Tell, told_by
@@ -47,7 +47,7 @@ def _measuring(
 
 def _inference(module: tvm.IRModule, target: tvm.target.Target, tunings: Tunings) -> Call:
     lowered, _ = lower_for_cpu(module, target, tunings)
-    machine = relax.VirtualMachine(executable_of(lowered, target), tvm.cpu())
+    machine = relax.VirtualMachine(executable_of(lowered, target).vm, tvm.cpu())
     random = np.random.default_rng(0)
     inputs = [
         tvm.runtime.tensor(filled(shape_of(parameter.ty), str(parameter.ty.dtype), random))

@@ -169,6 +169,26 @@ def test_model_without_any_offload_has_one_library(compile_model: Any) -> None:
     assert (manifest.offloaded_count, manifest.needed_level) == (0, 0)
 
 
+def test_the_manifest_tells_what_the_cpu_takes(compile_model: Any) -> None:
+    """Four images one after the other: two are alive at a time, and Sinh has no vector form."""
+    image = [1, 64, 4, 4]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Conv", ["a", "w"], ["b"]),
+        helper.make_node("Conv", ["b", "w"], ["c"]),
+        helper.make_node("Sinh", ["c"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": image}, ["y"], {"w": weights(64, 64, 1, 1)})
+    folder, code = compile_model(model, [(1, "x86_64")])
+    assert code == 0
+    cpu = {part.path: part for part in _outcome(folder).artifacts[0].manifest.cpu}
+    assert set(cpu) == {"model.so", "model_cpu.so"}
+    one_image_bytes = 64 * 4 * 4 * 4
+    twin = cpu["model_cpu.so"]
+    assert 2 * one_image_bytes <= twin.activation_bytes <= 3 * one_image_bytes
+    assert [name for name in twin.unscheduled_kernels if "sinh" in name]
+
+
 def test_progress_is_complete_and_in_order(compile_model: Any) -> None:
     folder, code = compile_model(_network(), [(1, "x86_64"), (4, "x86_64")])
     assert code == 0

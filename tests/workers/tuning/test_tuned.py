@@ -17,7 +17,7 @@ from service.contracts.kernels import TunedKernel
 from tests.workers.backends.cpu.models import TOLERANCE, close, feeds_of, reference
 from tests.workers.tuning import networks
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import executable_of
 from workers.backends.cpu.tuned import Tunings
 from workers.pipeline.stages.ingest import ingest
 from workers.tuning.host import host_abi, host_target
@@ -52,7 +52,7 @@ def record(kernel: Kernel, trace: str) -> TunedKernel:
 def check(module: tvm.IRModule, path: Path, model: onnx.ModelProto, tunings: Tunings) -> None:
     lowered, _ = lower_for_cpu(module, TARGET, tunings)
     feeds = feeds_of(model)
-    machine = relax.VirtualMachine(executable_of(lowered, TARGET), tvm.cpu())
+    machine = relax.VirtualMachine(executable_of(lowered, TARGET).vm, tvm.cpu())
     ours = machine["main"](*[tvm.runtime.tensor(array) for array in feeds.values()])
     close(ours.numpy(), reference(path, feeds), TOLERANCE)
 

@@ -17,6 +17,7 @@ from workers.backends.cpu.schedules.kernel import Kernel, NotCovered
 from workers.backends.cpu.schedules.plain import schedule_plain
 from workers.backends.cpu.schedules.register_tile import schedule_register_tile
 from workers.backends.cpu.schedules.rows import schedule_rows
+from workers.backends.cpu.schedules.transposition import schedule_transposition
 from workers.backends.cpu.schedules.window import schedule_window
 from workers.backends.cpu.schedules.winograd import schedule_winograd
 from workers.backends.cpu.tuned import Tunings
@@ -28,6 +29,7 @@ RULES: tuple[Callable[[Kernel], None], ...] = (
     schedule_winograd,
     schedule_register_tile,
     schedule_window,
+    schedule_transposition,
     schedule_elementwise,
     schedule_rows,
     schedule_plain,
@@ -65,10 +67,14 @@ def schedule(
 
 
 def _first_fit(name: str, function: tirx.PrimFunc, vectors: Vectors) -> tirx.PrimFunc | None:
+    untouched = tvm.ir.save_json(function)
     for rule in RULES:
         try:
-            # Afresh for each: a rule that gives up half-way leaves its mark on the schedule.
             kernel = Kernel.of(function, vectors)
+        except NotCovered as reason:
+            logger.debug("%s: %s", name, reason)
+            return None
+        try:
             rule(kernel)
         except NotCovered as reason:
             logger.debug("%s: %s: %s", name, rule.__name__, reason)
@@ -76,6 +82,9 @@ def _first_fit(name: str, function: tirx.PrimFunc, vectors: Vectors) -> tirx.Pri
             logger.info("%s: %s is not legal: %s", name, rule.__name__, error)
         else:
             return kernel.sch.mod["main"]
+        if kernel.is_touched:
+            # TVM's schedules write into the function they are given.
+            function = tvm.ir.load_json(untouched)
     return None
 
 

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 import tvm
-from tvm import relax, tirx
+from tvm import tirx
 
 PIPELINE = "nnfarm.cpu"
 """Name of the lowering below, for `relax.build` and `tvm.compile` (`tir_pipeline`)."""
@@ -21,15 +21,6 @@ MAX_BYTES = 16 << 10
 
 _MARK = {"disable_lower_builtin": tirx.IntImm("bool", 1)}
 """Leaves a buffer where it is; LowerTVMBuiltin takes it as an IntImm only."""
-
-def executable_of(lowered: tvm.IRModule, target: tvm.target.Target) -> relax.VMExecutable:
-    """What `lower_for_cpu` made, compiled.
-
-    Args:
-        lowered: scheduled kernels and the functions that call them.
-        target: as it was lowered for.
-    """
-    return relax.build(lowered, target, tir_pipeline=PIPELINE)
 
 
 def _pipeline() -> tuple[Any, Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import tvm
@@ -12,13 +13,26 @@ from tvm import relax
 from service.contracts.errors import NnfarmError
 from service.contracts.targets import Abi
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import Executable, executable_of
 from workers.backends.cpu.tuned import Tunings
 from workers.toolchain.link import AndroidLinker
 from workers.toolchain.targets import target_for
 
 
-def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> relax.VMExecutable:
+@dataclass(frozen=True)
+class Built:
+    """A compiled module.
+
+    Attributes:
+        executable: its code, and the memory it takes.
+        unscheduled: names of kernels that no schedule covers.
+    """
+
+    executable: Executable
+    unscheduled: tuple[str, ...]
+
+
+def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> Built:
     """Compile what is left for the CPU, with LLVM.
 
     Args:
@@ -32,9 +46,7 @@ def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> rel
     target = tvm.target.Target(target_for(abi))
     try:
         lowered, unscheduled = lower_for_cpu(module, target, tunings)
-        if unscheduled:
-            print(f"{abi}: no CPU schedule for {', '.join(unscheduled)}")  # into the child's log
-        return executable_of(lowered, target)
+        return Built(executable_of(lowered, target), unscheduled)
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise NnfarmError(

@@ -14,7 +14,7 @@ from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi
 from tests.workers.backends.cpu.models import TOLERANCE, close, feeds_of, reference
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import executable_of
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -40,7 +40,7 @@ def check(target: tvm.target.Target, tmp_path_factory: pytest.TempPathFactory) -
         onnx.save(model, path)
         feeds = feeds_of(model)
         lowered, uncovered = lower_for_cpu(ingest(path, ModelFormat.ONNX, {}).graph.module, target)
-        machine = relax.VirtualMachine(executable_of(lowered, target), tvm.cpu())
+        machine = relax.VirtualMachine(executable_of(lowered, target).vm, tvm.cpu())
         ours = machine["main"](*[tvm.runtime.tensor(a) for a in feeds.values()])
         close(ours.numpy(), reference(path, feeds), tolerance)
         return uncovered

@@ -22,7 +22,7 @@ from service.contracts.targets import Abi
 from tests.conftest import BUILD
 from tests.workers.backends.cpu.models import Array, close, feeds_of, network, reference
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import executable_of
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -152,7 +152,7 @@ def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Seq
         pytest.fail("the arm64 runner is not built: run `make native`", pytrace=False)
     path, library = tmp_path / "model.onnx", tmp_path / "model.so"
     onnx.save(model, path)
-    executable = executable_of(lowered(path, *features), target(*features))
+    executable = executable_of(lowered(path, *features), target(*features)).vm
     executable.export_library(str(library), fcompile=link)
     feeds = feeds_of(model)
     expected = reference(path, feeds)

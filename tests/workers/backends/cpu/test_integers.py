@@ -16,7 +16,7 @@ from tvm import relax
 from service.contracts.jobs import ModelFormat
 from tests.workers.backends.cpu.models import Array, feeds_of, reference
 from workers.backends.cpu.build import lower_for_cpu
-from workers.backends.cpu.stack import executable_of
+from workers.backends.cpu.executable import executable_of
 from workers.pipeline.stages.ingest import ingest
 
 drawn = settings(
@@ -80,7 +80,7 @@ def check(
     kernels = [f for f in lowered.functions.values() if isinstance(f, tvm.tirx.PrimFunc)]
     (integer_sum,) = (k.script() for k in kernels if '"int32", scope="local"' in k.script())
     assert ("call_llvm_pure_intrin" in integer_sum) == has_depth
-    machine = relax.VirtualMachine(executable_of(lowered, target), tvm.cpu())
+    machine = relax.VirtualMachine(executable_of(lowered, target).vm, tvm.cpu())
     ours = machine["main"](*[tvm.runtime.tensor(a) for a in feeds.values()]).numpy()
     expected = reference(path, feeds)
     steps = np.abs(np.rint((ours - expected) / STEP))
@@ -168,6 +168,6 @@ def test_a_constant_is_not_dequantized_at_run_time(
     names = [variable.name_hint for variable in lowered.functions]
     assert not any("dequantize" in name for name in names)
     feeds = feeds_of(model)
-    machine = relax.VirtualMachine(executable_of(lowered, target), tvm.cpu())
+    machine = relax.VirtualMachine(executable_of(lowered, target).vm, tvm.cpu())
     ours = machine["main"](tvm.runtime.tensor(feeds["x"])).numpy()
     np.testing.assert_allclose(ours, reference(path, feeds), rtol=0, atol=1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+from workers.backends.cpu.schedules.kernel import MOVING, Kernel, NotCovered, divisor
 
 MAX_LANES = 16
 """Innermost loop length; LLVM splits it into registers. Several make independent chains."""
@@ -26,10 +26,19 @@ def schedule_elementwise(kernel: Kernel) -> None:
     """
     if kernel.reductions:
         raise NotCovered("a reduction")
-    *producers, last = kernel.blocks
-    size = kernel.size(last)
     steps = [kernel.annotation(block, PIECES) for block in kernel.blocks]
     step = math.gcd(*(int(value) for value in steps if value is not None))  # type: ignore[call-overload]
+    last = inline_into_last(kernel)
+    if step and kernel.extent(kernel.sch.get_loops(last)[-1]) % step == 0:
+        _copy_pieces(kernel, last, step)
+    else:
+        schedule_copy(kernel, last)
+
+
+def inline_into_last(kernel: Kernel) -> object:
+    """Inlines producers of the last block into it, and returns it."""
+    *producers, last = kernel.blocks
+    size = kernel.size(last)
     for block in producers:
         # A smaller one is broadcast: it is computed once, not for every element that reads it.
         # Not conditions: TVM stores no vectors of bool, and they are cheap.
@@ -38,10 +47,7 @@ def schedule_elementwise(kernel: Kernel) -> None:
             kernel.sch.compute_inline(block)
         else:
             schedule_copy(kernel, block)
-    if step and kernel.extent(kernel.sch.get_loops(last)[-1]) % step == 0:
-        _copy_pieces(kernel, last, step)
-    else:
-        schedule_copy(kernel, last)
+    return last
 
 
 def _copy_pieces(kernel: Kernel, block: object, step: int) -> None:
@@ -56,8 +62,7 @@ def _copy_pieces(kernel: Kernel, block: object, step: int) -> None:
     else:
         outer.append(vectors)
     fused = sch.fuse(*outer)
-    if size >= MIN_PARALLEL_WORK:
-        sch.parallel(fused)
+    kernel.share(fused, size * MOVING)
 
 
 def schedule_padding(kernel: Kernel, block: object) -> None:
@@ -66,7 +71,7 @@ def schedule_padding(kernel: Kernel, block: object) -> None:
     loops = sch.get_loops(block)
     reads = sch.get(block).reads
     is_narrow = len(loops) == 4 and kernel.extent(loops[3]) % kernel.vectors.lanes
-    if not (is_narrow and len(reads) == 1 and _is_padding(kernel, block)):
+    if not (is_narrow and len(reads) == 1 and is_padding(kernel, block)):
         schedule_copy(kernel, block)
         return
     zeros = sch.decompose_padding(block, loops[0])
@@ -76,10 +81,11 @@ def schedule_padding(kernel: Kernel, block: object) -> None:
     lanes = divisor(kernel.extent(line), (MAX_LANES, 8, 4))
     if lanes > 1:
         sch.vectorize(sch.split(line, [None, lanes])[1])
-    sch.parallel(row)
+    kernel.share(row, kernel.size(block) * MOVING)
 
 
-def _is_padding(kernel: Kernel, block: object) -> bool:
+def is_padding(kernel: Kernel, block: object) -> bool:
+    """Whether a block copies an image and adds a border to it."""
     body = kernel.sch.get(block).body
     return "if_then_else" in str(getattr(body, "value", ""))
 
@@ -100,8 +106,7 @@ def schedule_copy(kernel: Kernel, block: object) -> None:
     if lanes > 1:
         sch.vectorize(vector)
     fused = sch.fuse(*outer, rest)
-    if math.prod(extents) >= MIN_PARALLEL_WORK:
-        sch.parallel(fused)
+    kernel.share(fused, math.prod(extents) * MOVING)
 
 
 def _is_flat(kernel: Kernel, block: object) -> bool:

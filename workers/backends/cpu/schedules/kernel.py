@@ -10,8 +10,16 @@ from tvm import s_tir, tirx
 
 from workers.backends.cpu.vectors import Vectors
 
-MIN_PARALLEL_WORK = 32768
-"""Scalar operations below which starting threads costs more than it saves."""
+MIN_SHARED_WORK = 1 << 16
+"""Multiply-adds for each lane of a register below which a kernel stays on one thread: about 15
+microseconds. Handing work to TVM's threads takes 3 of them even where there is only one thread,
+and some more until the others have begun."""
+
+MOVING = 8
+"""Multiply-adds that take the time of moving one element through memory."""
+
+FUNCTION = 24
+"""Multiply-adds of a polynomial and what is around it, for one element."""
 
 
 IS_SCALAR = {"nnfarm.scalar": 1}
@@ -44,6 +52,21 @@ class Kernel:
         if any(key in sch.get(b).annotations for b in blocks for key in IS_SCALAR):
             raise NotCovered("a function without a vector form")
         return cls(sch, blocks, vectors)
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether something was scheduled already, not only looked at."""
+        return any(not inst.kind.name.startswith("Get") for inst in self.sch.trace.insts)
+
+    def share(self, loop: object, work: int) -> None:
+        """Splits a loop among threads, where that saves more than it costs.
+
+        Args:
+            loop: the outermost one.
+            work: multiply-adds of the whole kernel, or what takes as long.
+        """
+        if work >= MIN_SHARED_WORK * self.vectors.lanes:
+            self.sch.parallel(loop)
 
     def axes(self, block: object) -> tuple[int, int]:
         """Number of spatial and of reduction axes of a block.

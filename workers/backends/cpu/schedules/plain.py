@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from workers.backends.cpu.schedules.elementwise import schedule_copy
-from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+from workers.backends.cpu.schedules.kernel import Kernel, NotCovered, divisor
 
 
 def schedule_plain(kernel: Kernel) -> None:
@@ -38,6 +38,5 @@ def _reduction(kernel: Kernel, block: object) -> None:
     if lanes > 1 and is_single:
         sch.vectorize(lane)
     fused = sch.fuse(*rest, column_outer)
-    if work >= MIN_PARALLEL_WORK:
-        sch.parallel(fused)
+    kernel.share(fused, work)
     sch.decompose_reduction(block, sch.get_loops(block)[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from workers.backends.cpu.schedules.dot_product import dot_intrinsic
 from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
-from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered
+from workers.backends.cpu.schedules.kernel import Kernel, NotCovered
 
 PIXELS, CHANNELS = "nnfarm.tile_pixels", "nnfarm.tile_channels"
 """Annotations of a block to tile, set by the operator's lowering; see `tiles.choose_tile`."""
@@ -52,8 +52,7 @@ def schedule_register_tile(kernel: Kernel) -> None:
     _write(kernel, block, writer, anchor)
     outer = sch.get_loops(block)[: kernel.depth(block, anchor)]
     fused = sch.fuse(*outer)
-    if work >= MIN_PARALLEL_WORK:
-        sch.parallel(fused)
+    kernel.share(fused, work)
     dot = kernel.annotation(block, DOT)
     zero = sch.decompose_reduction(block, sch.get_loops(block)[1])
     if dot is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+from workers.backends.cpu.schedules.kernel import FUNCTION, Kernel, NotCovered, divisor
 
 
 def schedule_rows(kernel: Kernel) -> None:
@@ -26,8 +26,7 @@ def schedule_rows(kernel: Kernel) -> None:
     row = sch.fuse(*outer)
     for block in reversed(producers):
         sch.compute_at(block, row, preserve_unit_loops=True)
-    if work >= MIN_PARALLEL_WORK:
-        sch.parallel(row)
+    kernel.share(row, work * FUNCTION)
     reducing = (*reductions, *(block for block in partials if block is not None))
     names = {sch.get(block).name_hint for block in reducing}
     for block in (*producers, last):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
-from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
-from workers.backends.cpu.schedules.kernel import MIN_PARALLEL_WORK, Kernel, NotCovered, divisor
+from workers.backends.cpu.schedules.elementwise import (
+    is_padding,
+    schedule_copy,
+    schedule_padding,
+)
+from workers.backends.cpu.schedules.kernel import Kernel, NotCovered, divisor
 
 PIXEL_TILES = (4, 7, 5, 3, 2, 6)
 """Neighbouring output pixels that share what they read."""
@@ -33,7 +37,7 @@ def schedule_window(kernel: Kernel) -> None:
         raise NotCovered("channels do not fill vectors")
     epilogue, broadcast = kernel.inline_consumers(block)
     for producer in kernel.producers(block):
-        schedule_padding(kernel, producer)
+        _feed(kernel, producer)
     if broadcast is not None:
         schedule_copy(kernel, broadcast)
     work = math.prod(kernel.extents(sch.get_loops(block)))
@@ -56,9 +60,21 @@ def schedule_window(kernel: Kernel) -> None:
             sch.unroll(loop)
     is_image = kernel.extent(height) > 1
     fused = sch.fuse(*sch.get_loops(block)[: 2 if is_image else 4])
-    if work >= MIN_PARALLEL_WORK:
-        sch.parallel(fused)
+    kernel.share(fused, work)
     sch.decompose_reduction(block, sch.get_loops(block)[3 if is_image else 1])
+
+
+def _feed(kernel: Kernel, producer: object) -> None:
+    """A border is asked for at every load, which is less than a padded copy of the image.
+
+    Not where channels are added, too: then every lane would ask.
+    """
+    source = kernel.sch.get(producer).reads[0].source
+    padded = kernel.sch.get(producer).writes[0].source
+    if is_padding(kernel, producer) and int(source.shape[-1]) == int(padded.shape[-1]):
+        kernel.sch.compute_inline(producer)
+    else:
+        schedule_padding(kernel, producer)
 
 
 def _lanes(kernel: Kernel) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from workers.backends.cpu.schedules.elementwise import schedule_padding
-from workers.backends.cpu.schedules.kernel import Kernel, NotCovered
+from workers.backends.cpu.schedules.kernel import MOVING, Kernel, NotCovered
 
 TRANSFORM, RESULT, STEP = (f"nnfarm.winograd_{name}" for name in ("image", "result", "step"))
 """Annotations of the block that writes transformed tiles (points along an axis), of the one that
@@ -32,6 +32,7 @@ def _schedule_image(kernel: Kernel, block: object) -> None:
     for producer in kernel.producers(half):
         schedule_padding(kernel, producer)
     tile, points, channel = sch.get_loops(block)
+    moved = kernel.size(block) * MOVING
     size = int(kernel.annotation(block, TRANSFORM))  # type: ignore[call-overload]
     outer, lane = _registers(kernel, channel)
     rows, columns = sch.split(points, [None, size])
@@ -39,7 +40,7 @@ def _schedule_image(kernel: Kernel, block: object) -> None:
     _stay_local(kernel, half, outer)
     _unroll(kernel, rows, columns)
     sch.vectorize(lane)
-    sch.parallel(tile)
+    kernel.share(tile, moved)
 
 
 def _schedule_result(kernel: Kernel, block: object) -> None:
@@ -52,6 +53,7 @@ def _schedule_result(kernel: Kernel, block: object) -> None:
     if broadcast is not None:
         raise NotCovered("a result that is broadcast")
     last = block if writer is None else writer
+    moved = kernel.size(last) * MOVING
     batch, height, width, channel = sch.get_loops(last)
     tops, rows = sch.split(height, [None, step])
     lefts, columns = sch.split(width, [None, step])
@@ -62,7 +64,7 @@ def _schedule_result(kernel: Kernel, block: object) -> None:
     _stay_local(kernel, half, outer)
     _unroll(kernel, rows, columns)
     sch.vectorize(lane)
-    sch.parallel(sch.fuse(batch, tops, lefts))
+    kernel.share(sch.fuse(batch, tops, lefts), moved)
 
 
 def _registers(kernel: Kernel, channel: object) -> tuple[object, object]:
