@@ -7,6 +7,7 @@ from tvm import relax
 
 from workers.backends.cpu.integers import use_integers
 from workers.backends.cpu.operators import lowerings
+from workers.backends.cpu.recurrences import roll_lstms
 from workers.backends.cpu.schedule import schedule
 from workers.backends.cpu.tuned import Tunings
 from workers.backends.cpu.vectors import vectors_of
@@ -46,5 +47,6 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
         ]
     )
     with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
-        fused: tvm.IRModule = passes(use_integers(module, vectors))
+        rolled = roll_lstms(use_integers(module, vectors), vectors)
+        fused: tvm.IRModule = passes(rolled)
         return fused

@@ -53,7 +53,7 @@ def schedule(
     uncovered: list[str] = []
     scheduled = tvm.IRModule(dict(module.functions), attrs=module.attrs)
     for variable, function in module.functions.items():
-        if not isinstance(function, tirx.PrimFunc):
+        if not isinstance(function, tirx.PrimFunc) or _is_scheduled(function):
             continue
         name = variable.name_hint
         result = tunings.schedule(name, function) if tunings is not None else None
@@ -64,6 +64,10 @@ def schedule(
         else:
             scheduled.update_func(variable, _with_attributes(result, function))
     return scheduled, tuple(uncovered)
+
+
+def _is_scheduled(function: tirx.PrimFunc) -> bool:
+    return "tirx.is_scheduled" in (function.attrs or {})
 
 
 def _first_fit(name: str, function: tirx.PrimFunc, vectors: Vectors) -> tirx.PrimFunc | None:

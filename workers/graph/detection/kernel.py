@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812 - its name everywhere
 
-from workers.graph.detection.building import Value, memory, parameter, variable, when
+from workers.graph.writing import Value, memory, parameter, variable, when
 from workers.graph.detection.rules import DetectionRules
 
 

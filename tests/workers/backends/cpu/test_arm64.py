@@ -113,14 +113,14 @@ link.object_format = "o"  # type: ignore[attr-defined]
 link.get_target_triple = lambda: TRIPLE  # type: ignore[attr-defined]
 
 
-def manifest(size_bytes: int, output: Array) -> dict[str, Any]:
+def manifest(size_bytes: int, data: Array, output: Array) -> dict[str, Any]:
     part = {"path": "model.so", "sha256": "0" * 64, "size_bytes": size_bytes}
     return {
         "format": "nnfarm.package",
         "format_version": 1,
         "entry": "main",
         "signature": {
-            "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 3, 12, 12]}],
+            "inputs": [{"name": "x", "dtype": "float32", "shape": list(data.shape)}],
             "outputs": [{"name": "y", "dtype": "float32", "shape": list(output.shape)}],
         },
         "subgraph_count": 0,
@@ -145,6 +145,15 @@ def test_convolutions_of_our_own(tmp_path: Path) -> None:
     play(every_own_convolution(), 2e-5, tmp_path, ())
 
 
+def test_lstm(tmp_path: Path) -> None:
+    tensors = {"w": values(2, 80, 6), "r": values(2, 80, 20), "b": values(2, 160)}
+    node = helper.make_node(
+        "LSTM", ["x", "w", "r", "b"], ["y"], hidden_size=20, direction="bidirectional"
+    )
+    constants = [numpy_helper.from_array(array, name) for name, array in tensors.items()]
+    play(network([node], {"x": (7, 2, 6)}, constants), 2e-5, tmp_path, ())
+
+
 def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Sequence[str]) -> None:
     """Compiles for arm64, plays under QEMU and compares."""
     runner = BUILD / "runtime" / "linux-aarch64" / "nnfarm_runner"
@@ -157,7 +166,7 @@ def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Seq
     feeds = feeds_of(model)
     expected = reference(path, feeds)
     (tmp_path / "manifest.json").write_text(
-        json.dumps(manifest(library.stat().st_size, expected)), "utf-8"
+        json.dumps(manifest(library.stat().st_size, feeds["x"], expected)), "utf-8"
     )
     inputs, outputs = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
     save_file({"x": feeds["x"][None]}, inputs)
