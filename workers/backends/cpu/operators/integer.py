@@ -74,8 +74,17 @@ def _dot_for(weight: NDArray[Any], groups: int, vectors: Vectors) -> DotProduct 
     return None
 
 
+_INTEGERS_ONLY = 1.5 * 2.0**23
+"""Numbers within 2^22 of it have no fraction in float32; those here are within 2^8."""
+
+_BITS = int(np.float32(_INTEGERS_ONLY).view(np.int32))
+
+
 def quantize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
-    """Nearest integers, ties to even; TVM's own lowering rounds by a call for every element."""
+    """Nearest integers, ties to even.
+
+    TVM rounds by a call for every element, and makes no vectors of nearbyint.
+    """
     numbers, shape = quantization_of(call), static_shape(call)
     if numbers is None or shape is None or dtype_of(call.args[0]) != "float32":
         return None
@@ -85,10 +94,13 @@ def quantize(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None
 
     def compute(x: te.Tensor, scale: te.Tensor, zero: te.Tensor) -> te.Tensor:
         def term(*at: te.Var) -> te.PrimExpr:
-            steps = tirx.nearbyint(x[at] / scale[0]) + zero[0]
-            bounded = te.max(te.min(steps, float(limits.max)), float(limits.min))
-            # By way of int32: vectors have no direct conversion to bytes.
-            return bounded.astype("int32").astype(numbers.dtype)
+            low, high = (tirx.const(float(limit)) - zero[0] for limit in (limits.min, limits.max))
+            bounded = te.max(te.min(x[at] / scale[0], high), low)
+            # What a float32 of this size cannot hold is rounded away, ties to even. The rest is
+            # read from its bits: TVM knows that x + c - c is x.
+            bits = tirx.reinterpret("int32", bounded + tirx.const(_INTEGERS_ONLY))
+            nearest = bits - tirx.const(_BITS) + zero[0].astype("int32")
+            return nearest.astype(numbers.dtype)
 
         return te.compute(shape, term, name="quantize")
 

@@ -47,11 +47,12 @@ def _schedule_result(kernel: Kernel, block: object) -> None:
     sch = kernel.sch
     step = int(kernel.annotation(block, STEP))  # type: ignore[call-overload]
     half = kernel.blocks[kernel.index(block) - 1]
-    for producer in kernel.producers(half):
-        schedule_padding(kernel, producer)
+    # The consumers first: of what the epilogue reads besides, `producers` leaves no block behind.
     writer, broadcast = kernel.inline_consumers(block)
     if broadcast is not None:
         raise NotCovered("a result that is broadcast")
+    for producer in kernel.producers(half):
+        schedule_padding(kernel, producer)
     last = block if writer is None else writer
     moved = kernel.size(last) * MOVING
     batch, height, width, channel = sch.get_loops(last)
