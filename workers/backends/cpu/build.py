@@ -12,9 +12,9 @@ from workers.backends.cpu.schedule import schedule
 from workers.backends.cpu.tuned import Tunings
 from workers.backends.cpu.vectors import vectors_of
 
-MAX_FUSED = 10
-"""Operators in one kernel. A function by a polynomial reads its argument many times, so a longer
-chain of them (mish of a quantized model) would be an expression that compiles for hours."""
+MAX_FUSED = 16
+"""Operators in one kernel: a sum with a quantized activation and its gate behind it. LLVM's time
+grows faster than a kernel."""
 
 
 def lower_for_cpu(

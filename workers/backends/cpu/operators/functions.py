@@ -1,46 +1,39 @@
-"""exp, tanh, erf and what is made of them, as polynomials that fill vectors.
-
-LLVM knows no vector form of the C library's functions: with them every element is a call.
-Relative errors are about 1e-6, within what float32 sums in another order differ by.
-"""
+"""Functions of single numbers, made of polynomials."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 
-from tvm import relax, te, tirx, topi
+from tvm import relax, te, tirx
 
 from workers.backends.cpu.operators.packed import IS_ELEMENTWISE, IS_OPAQUE
+from workers.backends.cpu.operators.polynomials import Number, bound, erf, exp, real, sigmoid, tanh
 from workers.backends.cpu.schedules.kernel import IS_SCALAR
 from workers.graph.graph import dtype_of
 
-Element = Callable[[te.Tensor], te.Tensor]
 Lowering = Callable[[relax.BlockBuilder, relax.Call], relax.Expr | None]
 
 
-def _sigmoid(x: te.Tensor) -> te.Tensor:
-    exponential = topi.fast_exp(topi.negative(x))
-    return te.compute(x.shape, lambda *at: 1.0 / (1.0 + exponential[at]), name="sigmoid")
+def _silu(x: Number) -> Number:
+    return bound(x, lambda x: x * sigmoid(x))
 
 
-def _silu(x: te.Tensor) -> te.Tensor:
-    return topi.multiply(x, _sigmoid(x))
+def _gelu(x: Number) -> Number:
+    return bound(x, lambda x: real(0.5) * x * (real(1.0) + erf(x * real(math.sqrt(0.5)))))
 
 
-def _gelu(x: te.Tensor) -> te.Tensor:
-    error = topi.fast_erf(topi.multiply(x, math.sqrt(0.5)))
-    return te.compute(x.shape, lambda *at: 0.5 * x[at] * (1.0 + error[at]), name="gelu")
-
-
-def _lowering(element: Element) -> Lowering:
+def _lowering(function: Callable[[Number], Number]) -> Lowering:
     def lower(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
         if dtype_of(call) != "float32":
             return None
         hint = call.op.name.rpartition(".")[2]
-        # The polynomial's blocks are one function of the element to FuseOps.
+
+        def compute(x: te.Tensor) -> te.Tensor:
+            return te.compute(x.shape, lambda *at: function(x[at]), name=hint)
+
         return builder.call_te(
-            element, call.args[0], primfunc_name_hint=hint, primfunc_attrs=IS_ELEMENTWISE
+            compute, call.args[0], primfunc_name_hint=hint, primfunc_attrs=IS_ELEMENTWISE
         )
 
     return lower
@@ -64,10 +57,10 @@ def _scalar(function: Callable[[te.PrimExpr], te.PrimExpr]) -> Lowering:
 
 
 FUNCTIONS: Mapping[str, Lowering] = {
-    "relax.exp": _lowering(topi.fast_exp),
-    "relax.tanh": _lowering(topi.fast_tanh),
-    "relax.erf": _lowering(topi.fast_erf),
-    "relax.sigmoid": _lowering(_sigmoid),
+    "relax.exp": _lowering(exp),
+    "relax.tanh": _lowering(tanh),
+    "relax.erf": _lowering(erf),
+    "relax.sigmoid": _lowering(sigmoid),
     "relax.nn.silu": _lowering(_silu),
     "relax.nn.gelu": _lowering(_gelu),
     "relax.sinh": _scalar(tirx.sinh),

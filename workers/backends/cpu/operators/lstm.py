@@ -16,6 +16,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812 - its name everywhere
 
 from workers.backends.cpu.operators.packed import IS_OPAQUE, pack, round_up
+from workers.backends.cpu.operators.polynomials import sigmoid, tanh
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.writing import Value, memory, parameter
 
@@ -168,12 +169,12 @@ class _Step:
             self.gates[place * self.width + j] for place in self.sequence.order
         )
         made, left, other, out = self.registers
-        made[lane] = _tanh(cell)
-        left[lane] = _sigmoid(kept) * self.cell[j]
-        other[lane] = left[lane] + _sigmoid(entered) * made[lane]
+        made[lane] = tanh(cell)
+        left[lane] = sigmoid(kept) * self.cell[j]
+        other[lane] = left[lane] + sigmoid(entered) * made[lane]
         self.cell[j] = other[lane]
-        out[lane] = _tanh(other[lane])
-        self.state[j] = _sigmoid(shown) * out[lane]
+        out[lane] = tanh(other[lane])
+        self.state[j] = sigmoid(shown) * out[lane]
 
 
 @contextmanager
@@ -192,30 +193,3 @@ def _along(size: int, lanes: int) -> Iterator[Value]:
     else:
         with T.serial(0, size // lanes) as part, T.vectorized(0, lanes) as lane:
             yield part * lanes + lane
-
-
-def _sigmoid(x: Value) -> Value:
-    return T.float32(0.5) * _tanh(T.float32(0.5) * x) + T.float32(0.5)
-
-
-def _tanh(x: Value) -> Value:
-    """A quotient of polynomials over [-9, 9], where tanh is 1 to float32; absolute error 1e-7."""
-    x = T.max(T.min(x, T.float32(9.0)), T.float32(-9.0))
-    square = x * x
-    upper, lower = (_polynomial(square, terms) for terms in (_UPPER, _LOWER))
-    return x * upper / lower
-
-
-def _polynomial(x: Value, terms: tuple[float, ...]) -> Value:
-    result = T.float32(terms[-1])
-    for term in terms[-2::-1]:
-        result = result * x + T.float32(term)
-    return result
-
-
-_UPPER = (
-    *(4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08),
-    *(-8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16),
-)
-_LOWER = (4.89352518554385e-03, 2.26843463243900e-03, 1.18534705686654e-04, 1.19825839466702e-06)
-"""Rational minimax approximation of tanh, odd over even, as in Eigen's generic fast tanh."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm import relax, te, topi
 
 from workers.backends.cpu.operators.packed import round_up
+from workers.backends.cpu.operators.polynomials import exp
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import dtype_of, static_shape
 
@@ -33,7 +34,7 @@ def softmax(builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors) -> 
         less = te.compute(
             (*rows, filled), lambda *at: x[at] - largest[at[:-1]], name="softmax_less"
         )
-        powers = topi.fast_exp(less)
+        powers = te.compute(less.shape, lambda *at: exp(less[at]), name="softmax_exp")
         total = te.compute(rows, lambda *at: te.sum(powers[(*at, j)], axis=[j]), name="softmax_sum")
         factor = te.compute(rows, lambda *at: 1.0 / total[at], name="softmax_factor")
         return te.compute(shape, lambda *at: powers[at] * factor[at[:-1]], name="softmax")
