@@ -20,6 +20,8 @@ TYPES = {
     "int32": schema.TensorType.INT32,
     "int64": schema.TensorType.INT64,
     "bool": schema.TensorType.BOOL,
+    "complex64": schema.TensorType.COMPLEX64,
+    "resource": schema.TensorType.RESOURCE,
 }
 
 
@@ -34,6 +36,7 @@ class Value:
     zero_point: int = 0
     axis: int = 0
     is_variable: bool = False
+    sparsity: Any = None
 
 
 def constant(data: Any, dtype: str = "int32", **options: Any) -> Value:
@@ -55,6 +58,7 @@ class Step:
     attributes: Mapping[str, Any] | None = None
     version: int = 1
     custom: bool = False
+    intermediates: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ def _tensor(model: Any, name: str, value: Value) -> Any:
         numbers.zeroPoint = [value.zero_point] * len(numbers.scale)
         numbers.quantizedDimension = value.axis
         tensor.quantization = numbers
+    tensor.sparsity = value.sparsity
     return tensor
 
 
@@ -125,6 +130,7 @@ def _operator(model: Any, step: Step, places: Mapping[str, int]) -> Any:
     operator.opcodeIndex = len(model.operatorCodes) - 1
     operator.inputs = [places[name] if name else -1 for name in step.inputs]
     operator.outputs = [places[name] for name in step.outputs]
+    operator.intermediates = [places[name] for name in step.intermediates]
     if step.custom:
         operator.customOptions = np.frombuffer(_flexbuffer(step.attributes or {}), np.uint8)
     elif step.options:

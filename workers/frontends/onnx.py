@@ -19,12 +19,12 @@ from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends import onnx_converters
 from workers.frontends.imported import ImportedModel
-from workers.frontends.onnx_constants import spell_out_constants
+from workers.frontends.onnx_constants import spell_out_constants, widen_constants
 from workers.frontends.onnx_files import onnx_path
 from workers.frontends.onnx_lifting import lift, name_nodes
 from workers.frontends.onnx_operands import Scope
 from workers.frontends.onnx_refusals import refuse_what_cannot_be_compiled, unknown_operation
-from workers.frontends.onnx_shapes import fix_shapes
+from workers.frontends.onnx_shapes import fix_shapes, open_dimensions
 from workers.graph.evaluation import value_of_call
 from workers.graph.graph import Graph, OriginalNode
 
@@ -42,6 +42,7 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__({}, "float32", keep_params_in_input=False, sanitize=False)
         self.ends: list[relax.Var | None] = []
+        self._reals: dict[relax.Var, relax.Expr] = {}
 
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         # The base class knows its own converters only.
@@ -53,7 +54,7 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
         self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
     ) -> relax.Expr:
         convert = onnx_converters.CONVERTERS.get(op_name)
-        scope = Scope(opset, self.bb.emit)
+        scope = Scope(opset, self.bb.emit, self._reals)
         result = convert(inputs, attrs, scope) if convert is not None else None
         if result is None:
             result = super()._convert_operator(op_name, inputs, attrs, opset)
@@ -112,6 +113,7 @@ def import_onnx(
     name_nodes(model.graph)
     refuse_what_cannot_be_compiled(model.graph)
     spell_out_constants(model.graph)
+    widen_constants(model.graph)
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     importer = _NamingImporter()
     log = io.StringIO()
@@ -124,9 +126,10 @@ def import_onnx(
         raise unknown_operation(model.graph, _last_line(error)) from error
     except Exception as error:
         node = _node_at(model.graph, len(importer.ends))
+        reason = open_dimensions(model.graph) or _last_line(error)
         raise NnfarmError(
             "compile.unsupported_model",
-            f"The importer cannot take node {node.name!r} ({node.op_type}): {_last_line(error)}",
+            f"The importer cannot take node {node.name!r} ({node.op_type}): {reason}",
             node=node.name,
             op_type=node.op_type,
         ) from error

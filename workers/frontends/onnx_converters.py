@@ -16,8 +16,10 @@ from tvm import relax
 
 from workers.frontends import (
     onnx_converters_attention,
+    onnx_converters_integer,
     onnx_converters_movement,
     onnx_converters_normalization,
+    onnx_converters_qdq,
     onnx_converters_quantized,
     onnx_converters_recurrent,
     onnx_converters_resize,
@@ -157,10 +159,12 @@ def _lp_normalization(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> re
 
 
 def _cast(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
-    del scope
     source, target = inputs[0], helper.tensor_dtype_to_np_dtype(attrs["to"]).name
     if source is None or not isinstance(source.ty, relax.TensorType):
         return None
+    real = scope.real_of(source)
+    if real is not None and target == "float32":
+        return real
     floats = {"float32", "float16"}
     # Out-of-range and NaN to integer are undefined in ONNX; in range all runtimes truncate.
     if (dtype_of(source), target) in {("float32", "int32"), ("int32", "float32")}:
@@ -172,8 +176,10 @@ def _cast(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | N
 
 CONVERTERS: dict[str, Converter] = {
     **onnx_converters_attention.CONVERTERS,
+    **onnx_converters_integer.CONVERTERS,
     **onnx_converters_movement.CONVERTERS,
     **onnx_converters_normalization.CONVERTERS,
+    **onnx_converters_qdq.CONVERTERS,
     **onnx_converters_quantized.CONVERTERS,
     **onnx_converters_recurrent.CONVERTERS,
     **onnx_converters_resize.CONVERTERS,

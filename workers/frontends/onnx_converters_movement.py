@@ -147,15 +147,16 @@ def _col2im(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr |
         size[i] - ((counts[i] - 1) * strides[i] + reach[i] - pads[i] - pads[i + 2])
         for i in range(2)
     ]
+    # Each channel is an image of its own: the same weights serve all.
     elements = math.prod(kernel)
-    channels = shape[1] // elements
-    data = scope.emit(relax.op.reshape(inputs[0], (shape[0], shape[1], *counts)))
-    ones = np.tile(np.eye(elements, dtype=dtype_of(inputs[0])), (channels, 1))
-    weight = relax.const(ones.reshape(shape[1], 1, *kernel))
-    return relax.op.nn.conv2d_transpose(
-        data, weight, strides=strides, padding=pads, output_padding=rest, dilation=dilations,
-        groups=channels,
+    images = shape[0] * (shape[1] // elements)
+    data = scope.emit(relax.op.reshape(inputs[0], (images, elements, *counts)))
+    ones = np.eye(elements, dtype=dtype_of(inputs[0])).reshape(elements, 1, *kernel)
+    added = relax.op.nn.conv2d_transpose(
+        data, relax.const(ones), strides=strides, padding=pads, output_padding=rest,
+        dilation=dilations,
     )  # fmt: skip
+    return relax.op.reshape(scope.emit(added), (shape[0], shape[1] // elements, *size))
 
 
 CONVERTERS: dict[str, Converter] = {

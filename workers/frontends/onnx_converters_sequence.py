@@ -10,6 +10,7 @@ from onnx import numpy_helper
 from tvm import relax
 
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant
+from workers.graph.graph import static_shape
 
 _UNKNOWN = "the shape of its result depends on values; shapes have to be known when it is compiled"
 
@@ -46,5 +47,35 @@ def _constant_of_shape(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> r
     return relax.const(full, full.dtype.name)
 
 
-CONVERTERS: dict[str, Converter] = {"ConstantOfShape": _constant_of_shape, "Range": _range}
+def _shape(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """A known shape as numbers at once: what exporters compute from it then is constant, too."""
+    del scope
+    expr = inputs[0]
+    if isinstance(expr, relax.ShapeExpr):  # numbers that TVM's importer keeps as a shape
+        return relax.const(np.array([len(expr.values)], np.int64), "int64")
+    is_tensor = expr is not None and isinstance(expr.ty, relax.TensorType)
+    dims = static_shape(expr) if is_tensor else None
+    if dims is None:
+        return None
+    chosen = dims[attrs.get("start", 0) : attrs.get("end", len(dims))]
+    return relax.const(np.array(chosen, np.int64), "int64")
+
+
+def _joined(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    """Constants as one; TVM's importer makes a shape of integers, which few operations take."""
+    del scope
+    parts = [constant(inputs, index) for index in range(len(inputs))]
+    known = [part for part in parts if part is not None]
+    if not known or len(known) != len(parts):
+        return None
+    whole = np.concatenate(known, axis=int(attrs["axis"]))
+    return relax.const(whole, whole.dtype.name)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Concat": _joined,
+    "ConstantOfShape": _constant_of_shape,
+    "Range": _range,
+    "Shape": _shape,
+}
 """By ONNX operation name."""

@@ -50,6 +50,23 @@ def fix_shapes(graph: onnx.GraphProto, wanted: Mapping[str, Sequence[int]]) -> N
     del graph.value_info[:]
 
 
+def open_dimensions(graph: onnx.GraphProto) -> str:
+    """Inputs whose dimensions are still open, for people; empty where there are none."""
+    initializers = {init.name for init in graph.initializer}
+    shapes = {v.name: _written(v) for v in graph.input if v.name not in initializers}
+    left = [f"{n!r} [{', '.join(map(str, s))}]" for n, s in shapes.items() if not _is_known(s)]
+    return f"dimensions are open; give shapes of: {'; '.join(left)}" if left else ""
+
+
+def _written(value: onnx.ValueInfoProto) -> list[int | str]:
+    dims = value.type.tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") else (d.dim_param or "?") for d in dims]
+
+
+def _is_known(shape: Sequence[int | str]) -> bool:
+    return all(isinstance(size, int) for size in shape)
+
+
 def _fix_input(value: onnx.ValueInfoProto, shape: Sequence[int], sizes: dict[str, int]) -> None:
     dims = value.type.tensor_type.shape.dim
     fits = len(dims) == len(shape) and all(
@@ -57,9 +74,7 @@ def _fix_input(value: onnx.ValueInfoProto, shape: Sequence[int], sizes: dict[str
         for d, size in zip(dims, shape, strict=False)
     )
     if not fits:
-        model_shape = [
-            d.dim_value if d.HasField("dim_value") else (d.dim_param or "?") for d in dims
-        ]
+        model_shape = _written(value)
         raise NnfarmError(
             "compile.bad_option",
             f"Shape {list(shape)} does not fit input {value.name!r} of shape {model_shape}.",

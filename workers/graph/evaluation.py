@@ -83,12 +83,15 @@ def _scatter_nd(arrays: Sequence[Array], call: relax.Call) -> Array:
 def _slice(arrays: Sequence[Array], call: relax.Call) -> Array:
     axes, *bounds = ([int(i) for i in arg.fields] for arg in call.args[1:])
     strides = bounds[2] if len(bounds) > 2 else [1] * len(axes)
-    cuts = [slice(None)] * arrays[0].ndim
+    result: Array = arrays[0]
     for axis, begin, end, stride in zip(axes, bounds[0], bounds[1], strides, strict=True):
-        if stride < 1:
-            raise ValueError("backwards")  # stays an operation: NumPy's ends mean something else
-        cuts[axis] = slice(begin, end, stride)
-    result: Array = arrays[0][tuple(cuts)]
+        length = result.shape[axis]
+        if stride > 0:
+            places = range(length)[begin:end:stride]
+        else:  # an end before the first element is -1 here, and the last element in NumPy
+            first, last = (n + length if n < 0 else n for n in (begin, end))
+            places = range(min(first, length - 1), max(last, -1), stride)
+        result = np.take(result, np.array(places, np.int64), axis)
     return result
 
 
@@ -168,6 +171,8 @@ _EVALUATORS: dict[str, Evaluate] = {
     "relax.quantize": _quantize,
     "relax.floor_divide": _binary(np.floor_divide),
     "relax.floor_mod": _binary(np.mod),
+    "relax.mod": _binary(np.fmod),
+    "relax.trunc": _unary(np.trunc),
     "relax.greater_equal": _binary(np.greater_equal),
     "relax.less_equal": _binary(np.less_equal),
     "relax.not_equal": _binary(np.not_equal),

@@ -32,6 +32,7 @@ _RUNTIME_OPERATIONS = {
     "EmbedLayerNormalization",
     "FastGelu",
     "Gelu",
+    "MatMulNBits",
     "QGemm",
     "QLinearAdd",
     "QLinearAveragePool",

@@ -172,6 +172,15 @@ def test_input_shapes_that_do_not_fit_are_refused(
     assert caught.value.code == "compile.bad_option"
 
 
+def test_what_needs_an_open_dimension_names_the_inputs(tmp_path: Path) -> None:
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="recurrent", hidden_size=3)
+    constants = {"w": weights(1, 12, 4), "r": weights(1, 12, 3)}
+    model = make_model([node], {"x": ["steps", 2, 4]}, ["y"], constants)
+    with pytest.raises(NnfarmError, match=r"give shapes of: 'x' \[steps, 2, 4\]") as caught:
+        import_onnx(_saved(model, tmp_path))
+    assert caught.value.details["node"] == "recurrent"
+
+
 def test_bounds_computed_from_the_shape_become_constant(tmp_path: Path) -> None:
     """What PyTorch exports for `chunk`: half of a dimension, asked of the tensor itself."""
     nodes = [

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from service.contracts.errors import NnfarmError
 from tests.workers.frontends.hosts import on_host
-from tests.workers.onnx_models import single, weights
+from tests.workers.onnx_models import make_model, single, weights
 from workers.frontends.onnx import import_onnx
+from workers.pipeline.stages.ingest import normalise
 
 I64 = TensorProto.INT64
 
@@ -225,6 +226,30 @@ def test_operation_gives_the_numbers_of_onnx_runtime(name: str, tmp_path: Path) 
     opaque = [b.op_name for b in graph.bindings if b.op_name == "relax.call_tir"]
     assert not opaque
     assert {i for b in graph.bindings for i in graph.origin_of(b.var)} <= {0}
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "step"), [(-1, -99, -2), (3, 0, -1), (99, -4, -1), (1, 1, 1), (-3, 99, 2)]
+)
+def test_numbers_cut_from_a_constant_are_constant(
+    begin: int, end: int, step: int, tmp_path: Path
+) -> None:
+    """As exporters compute the widths of a Pad."""
+    nodes = [
+        helper.make_node("Concat", ["a", "a"], ["t"], name="twice", axis=0),
+        helper.make_node("Slice", ["t", "s", "e", "axes", "step"], ["c"], name="cut"),
+        helper.make_node("ReduceSum", ["c"], ["r"], name="sum", keepdims=0),
+        helper.make_node("Cast", ["r"], ["f"], name="cast", to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "f"], ["y"], name="add"),
+    ]
+    constants = {"a": ints(1, 20, 300), "s": ints(begin), "e": ints(end)}
+    constants |= {"axes": ints(0), "step": ints(step)}
+    path = tmp_path / "model.onnx"
+    onnx.save(make_model(nodes, {"x": [2]}, ["y"], constants), path)
+    graph, data = normalise(import_onnx(path).graph), weights(2)
+    want = onnxruntime.InferenceSession(path).run(None, {"x": data})[0]
+    np.testing.assert_allclose(on_host(graph)(data)[0], want)
+    assert [b.op_name for b in graph.bindings if b.call is not None] == ["relax.add"]
 
 
 def test_one_hot_of_any_indices(tmp_path: Path) -> None:

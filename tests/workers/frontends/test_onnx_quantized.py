@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.workers.onnx_models import make_model, weights
 from workers.frontends.onnx import import_onnx
 from workers.graph.graph import constant_value, dtype_of
 from workers.graph.quantization import DEQUANTIZE, QUANTIZE, quantization_of
+from workers.pipeline.stages.ingest import normalise
 
 RNG = np.random.default_rng(5)
 
@@ -255,12 +257,108 @@ def test_integer_operation_gives_the_numbers_of_onnx_runtime(name: str, tmp_path
     assert {i for b in graph.bindings for i in graph.origin_of(b.var)} == {0}
 
 
-def test_sixteen_bits_are_refused_by_name(tmp_path: Path) -> None:
-    constants = {"s": scale(0.5), "z": np.array(7, np.int16)}
-    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="wide")
-    model = make_model([node], {"x": [1, 9]}, ["q"], constants, 21, {"q": TensorProto.INT16})
+def wide_and_small() -> onnx.ModelProto:
+    """Activations of 16 bits, weights of 4 bits, one scale a channel and one a block."""
+    integers = np.random.default_rng(2).integers(-8, 8, (6, 4))
+    columns = np.random.default_rng(3).integers(0, 16, (6, 5))
+    constants = {"s": scale(0.001), "z": np.array(700, np.uint16)}
+    constants |= {"ws": weights(6) ** 2 + 0.01, "bs": weights(3, 5) ** 2 + 0.01}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="wide"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["r"], name="real"),
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["a"], name="channels", axis=0),
+        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["c"], axis=0, block_size=2),
+        helper.make_node("Gemm", ["r", "a"], ["m"], name="gemm", transB=1),
+        helper.make_node("MatMul", ["m", "c"], ["y"], name="matmul"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "case",
+        [helper.make_tensor_value_info("x", F32, [3, 4])],
+        [helper.make_tensor_value_info("y", F32, [3, 5])],
+        [
+            *(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items()),
+            helper.make_tensor("w", TensorProto.INT4, [6, 4], integers.reshape(-1)),
+            helper.make_tensor("b", TensorProto.UINT4, [6, 5], columns.reshape(-1)),
+            helper.make_tensor("bz", TensorProto.UINT4, [3, 5], np.arange(15)),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def scaled_as_it_goes() -> onnx.ModelProto:
+    """Quantized by what the data itself says, and back."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="dynamic"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], name="real"),
+    ]
+    return make_model(nodes, {"x": [3, 4]}, ["y"], {}, 21)
+
+
+def packed() -> onnx.ModelProto:
+    """Weights of four bits, two in a byte, as ONNX Runtime's tools pack them."""
+    bytes_ = np.random.default_rng(4).integers(0, 256, (5, 3, 8), np.uint8)
+    constants = {"b": bytes_, "s": weights(15) ** 2, "z": bytes_[:, 0, :2].reshape(-1)}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "w"], ["h"], name="gemm"),
+            helper.make_node(
+                "MatMulNBits", ["h", "b", "s", "z"], ["y"], name="packed",
+                domain="com.microsoft", K=36, N=5, bits=4, block_size=16,
+            ),
+        ],
+        "case",
+        [helper.make_tensor_value_info("x", F32, [3, 4])],
+        [helper.make_tensor_value_info("y", F32, [3, 5])],
+        [
+            numpy_helper.from_array(np.asarray(v), n)
+            for n, v in {**constants, "w": weights(4, 36)}.items()
+        ],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+@pytest.mark.parametrize("build", [wide_and_small, scaled_as_it_goes, packed])
+def test_other_than_eight_bits_and_constants_are_real_numbers(
+    build: Callable[[], onnx.ModelProto], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(build(), path)
+    graph, data = import_onnx(path).graph, weights(3, 4, seed=9)
+    (got,) = on_host(graph)(data)
+    np.testing.assert_allclose(got, expected(path, data)[0], rtol=1e-4, atol=1e-5)
+    assert not {"int16", "uint16"} & {dtype_of(b.var) for b in normalise(graph).bindings}
+
+
+@pytest.mark.parametrize(("depth", "dtype"), [(300, "float32"), (3000, "int32")])
+def test_integer_products_are_real_where_every_sum_fits(
+    depth: int, dtype: str, tmp_path: Path
+) -> None:
+    constants = {"w": np.full((depth, 5), 127, np.int8), "wz": np.zeros(5, np.int8)}
+    constants["w"][:, 1:] = RNG.integers(-128, 128, (depth, 4))
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"], name="dynamic"),
+        helper.make_node("MatMulInteger", ["q", "w", "z", "wz"], ["y"], name="product"),
+    ]
+    model = make_model(nodes, {"x": [3, depth]}, ["y"], constants, 17, {"y": I32})
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
-    with pytest.raises(NnfarmError, match="int16") as caught:
+    graph, data = import_onnx(path).graph, np.abs(weights(3, depth, seed=8)) + 1
+    products = [b for b in graph.bindings if b.op_name == "relax.matmul"]
+    assert [dtype_of(b.var) for b in products] == [dtype]
+    np.testing.assert_array_equal(on_host(graph)(data)[0], expected(path, data)[0])
+
+
+def test_blocks_of_activations_are_refused_by_name(tmp_path: Path) -> None:
+    constants = {"s": weights(2, 3) ** 2 + 0.01}
+    node = helper.make_node(
+        "QuantizeLinear", ["x", "s"], ["q"], name="blocks", axis=0, block_size=2,
+        output_dtype=TensorProto.INT8,
+    )  # fmt: skip
+    model = make_model([node], {"x": [4, 3]}, ["q"], constants, 21, {"q": TensorProto.INT8})
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    with pytest.raises(NnfarmError, match="by blocks") as caught:
         import_onnx(path)
-    assert caught.value.details["node"] == "wide"
+    assert caught.value.details["node"] == "blocks"

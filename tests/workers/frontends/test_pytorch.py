@@ -232,6 +232,20 @@ def test_functions_give_the_numbers_of_pytorch(model: nn.Module, tmp_path: Path)
     check_numbers(path, {"image": images})
 
 
+def test_half_precision_stays_what_it_is(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    image = torch.randn(1, 3, 16, 16).half()
+    path = saved(exported(Classifier().half(), image), tmp_path)
+    imported = import_pytorch(path)
+    want = run_original(
+        path, ModelFormat.PYTORCH, imported.signature, {"image": image[None].numpy()}
+    )
+    got = on_host(imported.graph)(image.numpy())
+    for spec, array in zip(imported.signature.outputs, got, strict=True):
+        assert array.dtype == np.float16
+        np.testing.assert_allclose(array, want[spec.name][0], atol=2e-2)
+
+
 def test_quantized_program_is_in_units(tmp_path: Path) -> None:
     torch.manual_seed(0)
     path = saved(exported(Quantized(), torch.randn(1, 3, 8, 8)), tmp_path)

@@ -74,13 +74,18 @@ def signature_of(program: ExportedProgram) -> ModelSignature:
 
 def _spec(name: object, values: Mapping[str, torch.Tensor]) -> TensorSpec:
     value = values.get(name) if isinstance(name, str) else None
-    try:
-        if value is None:
-            raise ValueError("not a tensor")
-        dtype = DType(str(value.dtype).removeprefix("torch."))
-    except ValueError as error:
+    if value is None:
         raise NnfarmError(
             "compile.unsupported_model",
             f"{name!r} cannot cross the model's border: inputs and outputs are tensors.",
+        )
+    element = str(value.dtype).removeprefix("torch.")
+    try:
+        dtype = DType(element)
+    except ValueError as error:
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"{name!r} is of {element}, which cannot cross the model's border; float32 and float16 "
+            "can.",
         ) from error
     return TensorSpec(name=str(name), dtype=dtype, shape=tuple(int(d) for d in value.shape))

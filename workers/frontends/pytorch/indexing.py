@@ -75,5 +75,13 @@ def _windows(given: Arguments, emit: Emit) -> relax.Expr:
     return emit(relax.op.permute_dims(apart, [*order, axis + 1]))
 
 
-CONVERTERS: Mapping[str, Converter] = {"index.Tensor": _index, "unfold.default": _windows}
+def _embedding(given: Arguments, emit: Emit) -> relax.Expr:
+    return emit(relax.op.take(given["weight"], given["indices"], 0))
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "embedding.default": _embedding,
+    "index.Tensor": _index,
+    "unfold.default": _windows,
+}
 """By the operation's name."""

@@ -36,6 +36,22 @@ _TAKEN_APART = (
 of recurrent layers returns wrong last states."""
 
 
+def _in_own_precision(expr: relax.Expr) -> relax.Expr:
+    """Products in the element type of their operands; TVM's translator asks for float32 always."""
+    if not isinstance(expr, relax.Call):
+        return expr
+    args = [_in_own_precision(arg) for arg in expr.args]
+    attrs = expr.attrs
+    is_product = str(getattr(expr.op, "name", "")).startswith(("relax.matmul", "relax.nn.conv"))
+    if is_product and str(attrs.out_dtype or "") == "float32":
+        info = type(attrs).__tvm_ffi_type_info__
+        fields = {field.name: getattr(attrs, field.name) for field in info.fields}
+        attrs = tvm.ir.make_node(info.type_key, **{**fields, "out_dtype": None})
+    elif all(new.same_as(old) for new, old in zip(args, expr.args, strict=True)):
+        return expr
+    return relax.Call(expr.op, args, attrs, expr.ty_args)
+
+
 class _NotingBuilder(relax.BlockBuilder):  # type: ignore[misc]
     """A block builder that remembers for which node it emitted."""
 
@@ -46,7 +62,7 @@ class _NotingBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
     def emit(self, expr: relax.Expr, name_hint: str = "") -> relax.Var:
         """Bind an expression and remember the node."""
-        var = super().emit(expr, name_hint)
+        var = super().emit(_in_own_precision(expr), name_hint)
         self.emitted[var] = self.node
         return var
 

@@ -35,7 +35,7 @@ def _with_bias(op: Emitter, value: relax.Expr, bias: int, data: int = 0) -> rela
     if not op.has(bias):
         return value
     inputs, weight = op.tensor(data).quantization, op.tensor(1).quantization
-    if op.tensor(bias).quantization is None or inputs is None or weight is None:
+    if not op.computes_integers or inputs is None or weight is None:
         return op.emit(relax.op.add(op.emit(value), op.real(bias)))
     scales = tuple(float(np.float32(inputs.scale) * np.float32(scale)) for scale in weight.scales)
     axis = 0 if len(scales) > 1 else None
@@ -71,6 +71,31 @@ def _convolve(op: Emitter, to_hwio: tuple[int, ...], depthwise: bool) -> None:
         data_layout="NHWC",
         kernel_layout="HWIO",
         out_layout="NHWC",
+    )
+    op.give(op.activated(_with_bias(op, result, 2)))
+
+
+def _conv3d(op: Emitter) -> None:
+    """Over depth, height and width; the weights are [depth, height, width, in, out]."""
+    axes = ("D", "H", "W")
+    size, kernel = op.shape(0)[1:4], op.shape(1)[:3]
+    strides = [int(op.option(f"stride{axis}", 1)) for axis in axes]
+    dilation = [int(op.option(f"dilation{axis}Factor", 1)) for axis in axes]
+    before, after = [], []
+    for n, k, s, d in zip(size, kernel, strides, dilation, strict=True):
+        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        total = total if op.option("padding", SAME) == SAME else 0
+        before.append(total // 2)
+        after.append(total - total // 2)
+    result = relax.op.nn.conv3d(
+        op.real(0),
+        op.real(1),
+        strides=strides,
+        padding=[*before, *after],
+        dilation=dilation,
+        data_layout="NDHWC",
+        kernel_layout="DHWIO",
+        out_layout="NDHWC",
     )
     op.give(op.activated(_with_bias(op, result, 2)))
 
@@ -136,6 +161,7 @@ def _batch_matmul(op: Emitter) -> None:
 CONVERTERS: Mapping[str, Converter] = {
     "BATCH_MATMUL": _batch_matmul,
     "CONV_2D": _conv2d,
+    "CONV_3D": _conv3d,
     "DEPTHWISE_CONV_2D": _depthwise_conv2d,
     "FULLY_CONNECTED": _fully_connected,
     "TRANSPOSE_CONV": _transpose_conv,

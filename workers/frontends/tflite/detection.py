@@ -1,10 +1,11 @@
-"""The last operator of a detector: boxes decoded, doubles dropped."""
+"""The last operators of detectors: boxes decoded, doubles dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from flatbuffers import flexbuffers
 from tvm import relax
 
@@ -12,6 +13,7 @@ from workers.frontends.tflite.emitter import Converter, Emitter
 from workers.graph.detection.call import detections
 from workers.graph.detection.kernel import kernel_of
 from workers.graph.detection.rules import DetectionRules
+from workers.graph.detection.suppression import suppression_of
 
 _DELTAS, _SCORES, _ANCHORS = range(3)
 
@@ -82,5 +84,44 @@ def _options(op: Emitter) -> Mapping[str, Any]:
     return {**_DEFAULTS, **stated}
 
 
-CONVERTERS: Mapping[str, Converter] = {"TFLite_Detection_PostProcess": _detection_postprocess}
-"""By the custom operator's name."""
+def _suppression(op: Emitter) -> None:
+    """Inputs: corners, scores, most boxes, overlap, least score, and version 5's softness.
+
+    Results: indexes, in version 5 their scores, and how many there are.
+    """
+    boxes, has_scores = op.shape(0)[0], len(op.operator.outputs) == 3
+    (most,) = op.integers(2)
+    overlap, least, softness = (
+        np.float32(op.needed(position).item()) if op.has(position) else np.float32(0)
+        for position in (3, 4, 5)
+    )
+    if softness > 0:
+        raise op.unsupported("lowers the scores of boxes that overlap")
+    # This one drops boxes at the overlap itself, and scores at the threshold.
+    rules = DetectionRules(
+        *(1.0,) * 4,
+        score_threshold=float(np.nextafter(least, np.float32(np.inf))),
+        iou_threshold=float(np.nextafter(overlap, np.float32(0))),
+        most=most,
+        most_of_class=most,
+        classes_each=1,
+        is_by_class=False,
+        background=0,
+    )
+    function = op.define(suppression_of(rules, boxes), "suppression")
+    results = [
+        relax.TensorType((most,), "int32"),
+        relax.TensorType((most,), "float32"),
+        relax.TensorType((), "int32"),
+    ]
+    found = op.emit(relax.call_tir(function, relax.Tuple([op.real(0), op.real(1)]), results))
+    for position, item in enumerate((0, 1, 2) if has_scores else (0, 2)):
+        op.give(op.emit(relax.TupleGetItem(found, item)), position)
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "NON_MAX_SUPPRESSION_V4": _suppression,
+    "NON_MAX_SUPPRESSION_V5": _suppression,
+    "TFLite_Detection_PostProcess": _detection_postprocess,
+}
+"""By TFLite operator name, or the custom operator's own."""

@@ -87,11 +87,17 @@ def _log_softmax(op: Emitter) -> None:
 
 def _cast(op: Emitter) -> None:
     # Integers are converted as they are stored: a cast knows no scales.
+    if op.tensor(0).is_wide or op.output().is_wide:
+        raise op.unsupported("casts 16 bits that stand for real numbers")
     op.give_raw(relax.op.astype(op.raw(0), op.output().dtype))
 
 
 def _quantize(op: Emitter) -> None:
     op.give(op.real(0))
+
+
+def _densify(op: Emitter) -> None:
+    op.give(op.real(0))  # the constant was made dense when it was read
 
 
 def _dequantize(op: Emitter) -> None:
@@ -114,9 +120,11 @@ CONVERTERS: Mapping[str, Converter] = {
     "ABS": _unary(relax.op.abs),
     "ADD": _binary(relax.op.add),
     "ADD_N": _add_n,
+    "ATAN2": _binary(relax.op.atan2),
     "CAST": _cast,
     "CEIL": _unary(relax.op.ceil),
     "COS": _unary(relax.op.cos),
+    "DENSIFY": _densify,
     "DEQUANTIZE": _dequantize,
     "DIV": _binary(relax.op.divide),
     "ELU": _elu,

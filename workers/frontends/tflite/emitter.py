@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tvm
@@ -13,30 +13,12 @@ from tvm import relax, tirx
 
 from service.contracts.errors import NnfarmError
 from workers.frontends.tflite.model import Operator, Tensor, TFLiteModel
+from workers.frontends.tflite.writer import Variables, Writer
 from workers.graph.graph import constant_value, static_shape
 from workers.graph.quantization import Quantization, dequantize, quantize
 
 RELU, RELU_N1_TO_1, RELU6, TANH = 1, 2, 3, 4
 """ActivationFunctionType."""
-
-
-class Writer(Protocol):
-    """What an emitter needs of the importer."""
-
-    def emit(self, expr: relax.Expr) -> relax.Expr:
-        """Bind an expression; constants and variables pass through."""
-
-    def define(self, function: tirx.PrimFunc, name: str) -> tvm.ir.GlobalVar:
-        """Put a TIR function into the module."""
-
-    def note(self, sentence: str) -> None:
-        """Say something in the report's row of the operator."""
-
-    def inline(self, model: TFLiteModel, arguments: Sequence[relax.Expr]) -> list[relax.Expr]:
-        """Emit all operators of a graph."""
-
-    def constant(self, tensor: Tensor, axes: tuple[int, ...] | None) -> relax.Expr:
-        """A constant of the file, its axes in another order; the same one each time."""
 
 
 class Emitter:
@@ -50,6 +32,7 @@ class Emitter:
         operator: to be converted.
         values: of the graph's tensors, as far as it has come.
         writer: where the result is written.
+        imaginary: the other part of the graph's complex tensors.
     """
 
     def __init__(
@@ -58,11 +41,18 @@ class Emitter:
         operator: Operator,
         values: dict[int, relax.Expr],
         writer: Writer,
+        imaginary: dict[int, relax.Expr],
     ) -> None:
+        self._imaginary = imaginary
         self._model = model
         self._values = values
         self._writer = writer
         self.operator = operator
+
+    @property
+    def variables(self) -> Variables:
+        """The model's."""
+        return self._writer.variables
 
     def emit(self, expr: relax.Expr) -> relax.Expr:
         """Bind an expression."""
@@ -138,15 +128,20 @@ class Emitter:
             value = self.raw(position)
             if axes is not None:
                 value = self.emit(relax.op.permute_dims(value, axes))
-            return value if numbers is None else self.dequantized(value, numbers)
+            return value if numbers is None or tensor.is_wide else self.dequantized(value, numbers)
         if numbers is None:
             return self._writer.constant(tensor, axes)
         if axes is not None:
             array = np.ascontiguousarray(array.transpose(axes))
-        if self.output().quantization is None:
+        if not self.computes_integers:
             # Only the weights are quantized, to make the file small: no unit needs them so.
             return relax.const(numbers.dequantize(array), "float32")
         return self.dequantized(relax.const(array, tensor.dtype), numbers)
+
+    @property
+    def computes_integers(self) -> bool:
+        """Whether its result has 8 bits, so that it is a unit of integers."""
+        return self.output().quantization is not None and not self.output().is_wide
 
     def dequantized(self, value: relax.Expr, numbers: Quantization) -> relax.Expr:
         """Real numbers of a stored value."""
@@ -184,17 +179,38 @@ class Emitter:
         """A result in real numbers."""
         tensor = self.output(position)
         value = self.emit(value)
-        if tensor.quantization is not None:
-            value = self.emit(quantize(value, tensor.quantization))
+        numbers = tensor.quantization
+        if numbers is not None and tensor.is_wide:  # it stays real, within the range of its bits
+            low, high = (numbers.scale * (end - numbers.zero_point) for end in (-32768, 32767))
+            value = relax.op.clip(value, float(low), float(high))
+        elif numbers is not None:
+            value = quantize(value, numbers)
         self.give_raw(value, position)
 
     def give_raw(self, value: relax.Expr, position: int = 0) -> None:
         """A result as it is stored."""
         self._values[self.operator.outputs[position]] = self.emit(value)
 
+    def complex(self, position: int) -> tuple[relax.Expr, relax.Expr]:
+        """Real and imaginary part of an input."""
+        index = self.operator.inputs[position]
+        if index not in self._imaginary:
+            raise self.unsupported("takes complex numbers that no RFFT2D has made")
+        return self._values[index], self._imaginary[index]
+
+    def give_complex(self, real: relax.Expr, imaginary: relax.Expr) -> None:
+        """The result in two parts."""
+        self.give_raw(real)
+        self._imaginary[self.operator.outputs[0]] = self.emit(imaginary)
+
+    @property
+    def node(self) -> str:
+        """The operator's name in reports: that of its first result."""
+        return self.output().name if self.operator.outputs else self.operator.name
+
     def unsupported(self, reason: str) -> NnfarmError:
         """The error that says what is in the way."""
-        node = self.output().name
+        node = self.node
         return NnfarmError(
             "compile.unsupported_operation",
             f"{self.operator.name} {node!r} {reason}.",

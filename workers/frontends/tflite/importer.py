@@ -18,13 +18,17 @@ from workers.frontends.tflite import (
     convolution,
     detection,
     elementwise,
+    gathering,
     movement,
     recurrent,
     reduction,
     slicing,
+    spectra,
+    variables,
 )
 from workers.frontends.tflite.emitter import Converter, Emitter
 from workers.frontends.tflite.model import Tensor, TFLiteModel, read_model
+from workers.frontends.tflite.writer import Variables
 from workers.graph.graph import Graph, OriginalNode
 
 CONVERTERS: Mapping[str, Converter] = {
@@ -32,10 +36,13 @@ CONVERTERS: Mapping[str, Converter] = {
     **convolution.CONVERTERS,
     **detection.CONVERTERS,
     **elementwise.CONVERTERS,
+    **gathering.CONVERTERS,
     **movement.CONVERTERS,
     **recurrent.CONVERTERS,
     **reduction.CONVERTERS,
     **slicing.CONVERTERS,
+    **spectra.CONVERTERS,
+    **variables.CONVERTERS,
 }
 """All operators that are taken, by TFLite's name."""
 
@@ -72,6 +79,13 @@ def signature_of(model: TFLiteModel) -> ModelSignature:
 
 
 def _spec(tensor: Tensor) -> TensorSpec:
+    kind = {"complex64": "complex numbers", "resource": "variables"}.get(tensor.dtype)
+    if kind is not None:
+        raise NnfarmError(
+            "compile.unsupported_model",
+            f"Tensor {tensor.name!r} is an input or output of {kind}.",
+            tensor=tensor.name,
+        )
     return TensorSpec(name=tensor.name, dtype=DType(tensor.dtype), shape=tensor.shape)
 
 
@@ -104,12 +118,21 @@ class _Importer:
         self._constants: dict[tuple[int, tuple[int, ...] | None], relax.Expr] = {}
         self._current = 0
         self._depth = 0
+        self.variables = Variables()
 
     def run(self) -> Graph:
         params = [self._parameter(i) for i in self._model.inputs]
         with self._builder.function("main", params):
             with self._builder.dataflow():
-                outputs = self._walk(self._model, params, is_first=True)
+                inputs = [
+                    self._from_wide(self._model.tensors[i], param)
+                    for i, param in zip(self._model.inputs, params, strict=True)
+                ]
+                results = self._walk(self._model, inputs, is_first=True)
+                outputs = [
+                    self._to_wide(self._model.tensors[i], result)
+                    for i, result in zip(self._model.outputs, results, strict=True)
+                ]
                 body = outputs[0] if len(outputs) == 1 else relax.Tuple(outputs)
                 result = self._builder.emit_output(body)
             self._builder.emit_func_output(result)
@@ -156,6 +179,26 @@ class _Importer:
         tensor = self._model.tensors[index]
         return relax.Var(tensor.name, relax.TensorType(tensor.shape, tensor.dtype))
 
+    def _from_wide(self, tensor: Tensor, value: relax.Expr) -> relax.Expr:
+        """An input of 16 bits as the real numbers that the graph has in its place."""
+        numbers = tensor.quantization
+        if numbers is None or not tensor.is_wide:
+            return value
+        zero, scale = (relax.const(np.float32(v)) for v in (numbers.zero_point, numbers.scale))
+        steps = self.emit(relax.op.subtract(self.emit(relax.op.astype(value, "float32")), zero))
+        return self.emit(relax.op.multiply(steps, scale))
+
+    def _to_wide(self, tensor: Tensor, value: relax.Expr) -> relax.Expr:
+        """The 16 bits of an output."""
+        numbers = tensor.quantization
+        if numbers is None or not tensor.is_wide:
+            return value
+        zero, scale = (relax.const(np.float32(v)) for v in (numbers.zero_point, numbers.scale))
+        steps = self.emit(relax.op.round(self.emit(relax.op.divide(value, scale))))
+        moved = self.emit(relax.op.add(steps, zero))
+        cut = self.emit(relax.op.clip(moved, -32768.0, 32767.0))
+        return self.emit(relax.op.astype(cut, "int16"))
+
     def _node(self, index: int) -> OriginalNode:
         op = self._model.operators[index]
         name = self._model.tensors[op.outputs[0]].name if op.outputs else op.name
@@ -166,10 +209,19 @@ class _Importer:
     ) -> list[relax.Expr]:
         """Emit all operators of a graph; gives its outputs."""
         values = dict(zip(model.inputs, arguments, strict=True))
+        imaginary: dict[int, relax.Expr] = {}
         for index, operator in enumerate(model.operators):
             if is_first:
                 self._current = index
-            self._convert(Emitter(model, operator, values, self))
+            op = Emitter(model, operator, values, self, imaginary)
+            self._convert(op)
+            if imaginary.keys() & set(operator.inputs) and operator.name not in spectra.CONVERTERS:
+                if operator.name not in spectra.MOVING:
+                    raise op.unsupported("takes complex numbers")
+                # Once more for the other part, which stands where the first one stood.
+                others = {**values, **imaginary}
+                self._convert(Emitter(model, operator, others, self, {}))
+                imaginary[operator.outputs[0]] = others[operator.outputs[0]]
         tensors = model.tensors
         return [
             self.constant(tensors[i], None) if tensors[i].value is not None else values[i]
@@ -191,8 +243,8 @@ class _Importer:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             raise NnfarmError(
                 "compile.unsupported_model",
-                f"The importer cannot take {name} {op.output().name!r}: "
+                f"The importer cannot take {name} {op.node!r}: "
                 f"{lines[-1][:300] if lines else repr(error)}",
-                node=op.output().name,
+                node=op.node,
                 op_type=name,
             ) from error

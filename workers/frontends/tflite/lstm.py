@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from tvm import relax
 
 from workers.frontends.tflite.emitter import Emitter
-from workers.frontends.tflite.steps import Sequence, add, clipped, product, with_before, zeros
+from workers.frontends.tflite.steps import (
+    Sequence,
+    add,
+    clipped,
+    product,
+    weights_of,
+    with_before,
+    zeros,
+)
 
 GATES = ("input", "forget", "cell", "output")
 """Order of an LSTM's weights, recurrent weights, biases and norms among its inputs."""
@@ -78,21 +86,24 @@ def _read(op: Emitter, places: Places, rows: relax.Expr) -> _Cell:
     taken = [i for i, gate in enumerate(GATES) if gate != "input" or op.has(places.weights)]
     norms = {}
     if places.norms is not None and op.has(places.norms + 1):
-        norms = {GATES[i]: (op.real(places.norms + i), op.real(places.biases + i)) for i in taken}
+        norms = {
+            GATES[i]: (weights_of(op, places.norms + i), weights_of(op, places.biases + i))
+            for i in taken
+        }
     return _Cell(
         {
             GATES[i]: product(op, rows, places.weights + i, None if norms else places.biases + i)
             for i in taken
         },
-        {GATES[i]: op.real(places.recurrent + i, (1, 0)) for i in taken},
+        {GATES[i]: weights_of(op, places.recurrent + i, (1, 0)) for i in taken},
         {
-            gate: op.real(places.peepholes + i)
+            gate: weights_of(op, places.peepholes + i)
             for i, gate in enumerate(_PEEPHOLES)
             if op.has(places.peepholes + i)
         },
         norms,
-        op.real(places.projection, (1, 0)) if op.has(places.projection) else None,
-        op.real(places.projection + 1) if op.has(places.projection + 1) else None,
+        weights_of(op, places.projection, (1, 0)) if op.has(places.projection) else None,
+        weights_of(op, places.projection + 1) if op.has(places.projection + 1) else None,
     )
 
 

@@ -13,6 +13,7 @@ from ai_edge_litert import schema_py_generated as schema
 from numpy.typing import NDArray
 
 from service.contracts.errors import NnfarmError
+from workers.frontends.tflite.sparsity import densified
 from workers.graph.quantization import Quantization
 
 DTYPES: Mapping[int, str] = {
@@ -25,6 +26,8 @@ DTYPES: Mapping[int, str] = {
     schema.TensorType.INT32: "int32",
     schema.TensorType.INT64: "int64",
     schema.TensorType.BOOL: "bool",
+    schema.TensorType.COMPLEX64: "complex64",
+    schema.TensorType.RESOURCE: "resource",
 }
 
 _OPERATOR_NAMES = {
@@ -51,6 +54,11 @@ class Tensor:
     quantization: Quantization | None
     value: NDArray[Any] | None = field(repr=False)
     is_variable: bool = False
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it has 16 bits for real numbers; in the graph it is those numbers."""
+        return self.dtype == "int16" and self.quantization is not None
 
 
 @dataclass(frozen=True)
@@ -144,36 +152,40 @@ def _operator(content: Any, operator: Any) -> Operator:
 def _tensor(content: Any, tensor: Any) -> Tensor:
     name = (tensor.name or b"").decode(errors="replace")
     dtype = DTYPES.get(tensor.type)
-    if dtype is None or tensor.sparsity is not None:
+    if dtype is None:
         raise NnfarmError(
             "compile.unsupported_model",
-            f"Tensor {name!r} is sparse or has an element type that is not taken.",
+            f"Tensor {name!r} has an element type that is not taken.",
             tensor=name,
         )
     shape = tuple(int(d) for d in tensor.shape) if tensor.shape is not None else ()
     numbers, value = _quantization(tensor, dtype), _value(content, tensor, shape)
-    if dtype == "int16" and numbers is not None:
-        raise NnfarmError(
-            "compile.unsupported_model",
-            f"Tensor {name!r} is quantized to 16 bits; int8 and uint8 models are taken.",
-            tensor=name,
-        )
     return Tensor(name, dtype, shape, numbers, value, bool(tensor.isVariable))
 
 
 def _value(content: Any, tensor: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:
     data = content.buffers[tensor.buffer].data
-    if data is None or tensor.isVariable:
+    if data is None or tensor.isVariable or tensor.type == schema.TensorType.RESOURCE:
         return None
     array = np.asarray(data, np.uint8).view(np.dtype(DTYPES[tensor.type]).newbyteorder("<"))
-    return array.reshape(shape)
+    return array.reshape(shape) if tensor.sparsity is None else _dense(tensor, array, shape)
+
+
+def _dense(tensor: Any, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    try:
+        return densified(array, tensor.sparsity, shape)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        name = (tensor.name or b"").decode(errors="replace")
+        raise NnfarmError(
+            "model.unreadable", f"The sparse tensor {name!r} is damaged: {error!r}"
+        ) from error
 
 
 def _quantization(tensor: Any, dtype: str) -> Quantization | None:
     stated = tensor.quantization
     if stated is None or stated.scale is None or len(stated.scale) == 0:
         return None
-    if dtype not in ("int8", "uint8", "int16", "int32"):
+    if dtype not in ("int8", "uint8", "int16", "int32", "int64"):
         return None  # float tensors may carry their calibrated range
     zero_points = stated.zeroPoint if stated.zeroPoint is not None else ()
     scales = tuple(float(s) for s in stated.scale)

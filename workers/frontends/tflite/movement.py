@@ -1,4 +1,4 @@
-"""Operators that move elements: shapes, slices, padding, gathering."""
+"""Operators that move elements: shapes, padding, blocks."""
 
 from __future__ import annotations
 
@@ -95,49 +95,6 @@ def _broadcast_to(op: Emitter) -> None:
     op.give(relax.op.broadcast_to(op.real(0), op.integers(1)))
 
 
-def _gather(op: Emitter) -> None:
-    axis, batches = int(op.option("axis", 0)), int(op.option("batchDims", 0))
-    if not batches:
-        known = op.constant(1)
-        if known is not None and known.ndim == 0:
-            _give_one(op, axis, int(known))
-        else:
-            op.give(relax.op.take(op.real(0), op.raw(1), axis=axis))
-        return
-    shape, wanted = op.shape(0), op.shape(1)
-    axis, batches = axis % len(shape), batches % len(wanted)
-    if axis != batches:
-        raise op.unsupported("gathers along an axis that does not follow its batch dimensions")
-    # Rows of all batches one after the other: the indexes of each batch begin where its rows do.
-    count, kind = int(np.prod(shape[:batches])), op.tensor(1).dtype
-    rows = op.emit(relax.op.reshape(op.real(0), (count * shape[axis], *shape[axis + 1 :])))
-    starts = np.arange(count, dtype=kind).reshape(-1, 1) * np.array(shape[axis], kind)
-    indexes = op.emit(relax.op.reshape(op.raw(1), (count, int(np.prod(wanted[batches:])))))
-    places = op.emit(relax.op.add(indexes, relax.const(starts, kind)))
-    places = op.emit(relax.op.reshape(places, (int(np.prod(wanted)),)))
-    taken = op.emit(relax.op.take(rows, places, axis=0))
-    op.give(relax.op.reshape(taken, (*wanted, *shape[axis + 1 :])))
-
-
-def _give_one(op: Emitter, axis: int, index: int) -> None:
-    """The part of the data at one index of an axis, without that axis."""
-    shape = list(op.shape(0))
-    length = shape.pop(axis)
-    if not 0 <= index < length:
-        raise op.unsupported(f"takes index {index} of an axis of {length}")
-    part = op.emit(relax.op.strided_slice(op.real(0), [axis], [index], [index + 1]))
-    op.give(relax.op.reshape(part, shape))
-
-
-def _gather_nd(op: Emitter) -> None:
-    indices = op.emit(relax.op.astype(op.raw(1), "int64"))  # Relax takes no others
-    op.give(relax.op.gather_nd(op.real(0), indices))
-
-
-def _embedding_lookup(op: Emitter) -> None:
-    op.give(relax.op.take(op.real(1), op.raw(0), axis=0))
-
-
 def _depth_to_space(op: Emitter) -> None:
     n, h, w, c = op.shape(0)
     block = int(op.option("blockSize", 1))
@@ -192,10 +149,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "BROADCAST_TO": _broadcast_to,
     "CONCATENATION": _concatenation,
     "DEPTH_TO_SPACE": _depth_to_space,
-    "EMBEDDING_LOOKUP": _embedding_lookup,
     "EXPAND_DIMS": _to_stated_shape,
-    "GATHER": _gather,
-    "GATHER_ND": _gather_nd,
     "MIRROR_PAD": _mirror_pad,
     "PACK": _pack,
     "PAD": _pad,

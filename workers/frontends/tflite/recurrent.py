@@ -22,6 +22,7 @@ from workers.frontends.tflite.steps import (
     require_states,
     sequence_of,
     single_step,
+    weights_of,
     with_before,
     zeros,
 )
@@ -76,7 +77,7 @@ def _two_way_rnn(op: Emitter) -> None:
 def _rnn_answers(op: Emitter, first: int, sequence: Sequence) -> list[relax.Expr]:
     """Inputs from `first` on: weights, recurrent weights, bias."""
     inputs = product(op, sequence.rows, first, first + 2)
-    weights = op.real(first + 1, (1, 0))
+    weights = weights_of(op, first + 1, (1, 0))
     hidden = zeros(sequence.batch, op.shape(first + 1)[0])
     answers = []
     for rows in sequence.steps():
@@ -106,17 +107,15 @@ def _svdf(op: Emitter) -> None:
     last of its weights of time; `rank` neighbouring features make a unit.
     """
     require_states(op, _SVDF_STATE)
-    newest = op.needed(2)[:, -1:] if op.tensor(2).quantization is None else None
-    weights = op.real(2) if newest is None else relax.const(newest)
-    if newest is None:
-        weights = op.emit(relax.op.strided_slice(weights, [1], [-1], [op.shape(2)[1]]))
-    features = op.emit(relax.op.matmul(op.real(0), op.real(1, (1, 0))))
+    last = op.shape(2)[1]
+    weights = op.emit(relax.op.strided_slice(weights_of(op, 2), [1], [last - 1], [last]))
+    features = product(op, op.real(0), 1, None)
     count, rank = op.shape(1)[0], int(op.option("rank", 1))
     weighted = op.emit(relax.op.multiply(features, op.emit(relax.op.reshape(weights, (1, count)))))
     batch = op.shape(0)[0]
     grouped = op.emit(relax.op.reshape(weighted, (batch, count // rank, rank)))
     units = op.emit(relax.op.sum(grouped, [2]))
-    op.give(op.activated(add(op, units, op.real(3)) if op.has(3) else units))
+    op.give(op.activated(add(op, units, weights_of(op, 3)) if op.has(3) else units))
 
 
 CONVERTERS: Mapping[str, Converter] = {

@@ -68,10 +68,23 @@ def joined(op: Emitter, answers: list[relax.Expr]) -> relax.Expr:
     return op.emit(relax.op.concat(parts, axis=axis)) if len(parts) > 1 else parts[0]
 
 
+def weights_of(op: Emitter, position: int, axes: tuple[int, ...] | None = None) -> relax.Expr:
+    """An input as real numbers; constant integers become them now.
+
+    A layer on 8 bits is computed in real numbers between its first and its last step: no unit needs
+    the integers of its weights, of which some have 16 bits.
+    """
+    tensor = op.tensor(position)
+    if tensor.value is None or tensor.quantization is None:
+        return op.real(position, axes)
+    numbers = tensor.quantization.dequantize(tensor.value)
+    return relax.const(numbers if axes is None else np.ascontiguousarray(numbers.transpose(axes)))
+
+
 def product(op: Emitter, data: relax.Expr, weights: int, bias: int | None) -> relax.Expr:
     """Data times an input [width, data's width], and a bias that may be missing."""
-    result = op.emit(relax.op.matmul(data, op.real(weights, (1, 0))))
-    return result if bias is None or not op.has(bias) else add(op, result, op.real(bias))
+    result = op.emit(relax.op.matmul(data, weights_of(op, weights, (1, 0))))
+    return result if bias is None or not op.has(bias) else add(op, result, weights_of(op, bias))
 
 
 def with_before(
@@ -102,11 +115,12 @@ def require_states(op: Emitter, *states: int) -> None:
     """Make sure that the layer's state is its own, and note what becomes of it.
 
     Raises:
-        NnfarmError: `compile.unsupported_operation`, the layer is given a state, or computes on
-            integers.
+        NnfarmError: `compile.unsupported_operation`, the layer is given a state, or has data of
+            another type than float32 and int8.
     """
-    if op.output().dtype != "float32" or op.tensor(0).dtype != "float32":
-        raise op.unsupported("computes on integers; recurrent layers are taken in float32")
+    kinds = {op.output().dtype, op.tensor(0).dtype}
+    if len(kinds) != 1 or not kinds <= {"float32", "int8"}:
+        raise op.unsupported(f"has data of {' and '.join(sorted(kinds))}, not float32 or int8")
     if op.option("diagonalRecurrentTensors", False):
         raise op.unsupported("has diagonal recurrent weights")
     if any(not op.has(p) or not op.tensor(p).is_variable for p in states):

@@ -13,8 +13,11 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.script.ir_builder import tirx as T  # noqa: N812 - its name everywhere
 
-from workers.graph.writing import Value, memory, parameter, variable, when
 from workers.graph.detection.rules import DetectionRules
+from workers.graph.writing import Value, memory, parameter, variable, when
+
+WRITTEN_OUT = {"tirx.noalias": True, "tirx.is_scheduled": True, "op_pattern": 8}
+"""Attributes of a function that is its own schedule, and that nothing is fused with."""
 
 
 def kernel_of(rules: DetectionRules, boxes: int, coordinates: int, columns: int) -> tirx.PrimFunc:
@@ -29,11 +32,11 @@ def kernel_of(rules: DetectionRules, boxes: int, coordinates: int, columns: int)
     slots = rules.slots
     with IRBuilder() as builder:
         with T.prim_func():
-            T.func_attr({"tirx.noalias": True})
+            T.func_attr(WRITTEN_OUT)
             deltas = parameter("deltas", (1, boxes, coordinates))
             scores = parameter("scores", (1, boxes, columns))
             anchors = parameter("anchors", (boxes, 4))
-            found = _Found(
+            found = Found(
                 parameter("found_boxes", (1, slots, 4)),
                 parameter("found_classes", (1, slots), "int32"),
                 parameter("found_scores", (1, slots)),
@@ -42,7 +45,7 @@ def kernel_of(rules: DetectionRules, boxes: int, coordinates: int, columns: int)
             corners = memory((boxes, 4), "float32")
             _clear(found, slots)
             _decode(rules, boxes, deltas, anchors, corners)
-            search = _Search(
+            search = Search(
                 rules,
                 boxes,
                 columns - rules.background,
@@ -57,7 +60,7 @@ def kernel_of(rules: DetectionRules, boxes: int, coordinates: int, columns: int)
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """The results."""
 
     boxes: Value
@@ -66,7 +69,7 @@ class _Found:
     count: Value
 
 
-def _clear(found: _Found, slots: int) -> None:
+def _clear(found: Found, slots: int) -> None:
     found.count[0] = T.int32(0)
     with T.serial(0, slots) as slot:
         found.classes[0, slot] = T.int32(0)
@@ -111,8 +114,8 @@ def _overlap(corners: Value, one: Value, other: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class _Search:
-    """The function's body behind the decoding.
+class Search:
+    """Suppression over boxes, and what is made of it.
 
     Attributes:
         rules: of the detector.
@@ -132,7 +135,7 @@ class _Search:
     corners: Value
     values: Value
     candidates: Value
-    found: _Found
+    found: Found
 
     def by_class(self) -> None:
         """The best of all classes in falling order; of equal scores the earlier class first."""
@@ -140,7 +143,7 @@ class _Search:
             with T.serial(0, self.boxes) as box:
                 self.values[box] = self._score(box, label)
             slot = variable(0)
-            self._suppress(
+            self.suppress(
                 min(self.rules.most_of_class, self.rules.most),
                 lambda box, left: self._insert(box, label, slot, left),
             )
@@ -151,12 +154,12 @@ class _Search:
             self.values[box] = self._score(box, 0)
             with T.serial(1, self.labels) as label:
                 self.values[box] = T.max(self.values[box], self._score(box, label))
-        self._suppress(self.rules.most, lambda box, _: self._append(box))
+        self.suppress(self.rules.most, lambda box, _: self._append(box))
 
     def _score(self, box: Value, label: Value) -> Value:
         return self.scores[0, box, label + self.rules.background]
 
-    def _suppress(self, most: int, take: Callable[[Value, Value], None]) -> None:
+    def suppress(self, most: int, take: Callable[[Value, Value], None]) -> None:
         """Give `take` the boxes that are nobody's doubles, best first.
 
         Args:

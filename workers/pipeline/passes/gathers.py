@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.graph.graph import constant_value, static_shape
+from workers.graph.graph import constant_value, dtype_of, static_shape
 from workers.graph.rewriter import GraphRewriter
+
+_PLAIN_RANK = 4
+"""Of more axes a gather is taken apart better than a reshape, but of truth values there is none."""
 
 Rule = Callable[[GraphRewriter, relax.Call], "relax.Expr | None"]
 Rows = NDArray[np.int64]
@@ -115,17 +118,27 @@ def _scatter_elements(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr |
 
 
 def _take(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
-    """Positions from the end as those from the start: kernels and NNAPI read before the tensor."""
-    shape, axis = static_shape(call.args[0]), call.attrs.axis
+    """All of an axis in order as a reshape, and positions from the end as those from the start.
+
+    Kernels and NNAPI would read before the tensor.
+    """
+    shape, target = static_shape(call.args[0]), static_shape(call)
     indices: Indices | None = constant_value(call.args[1])
-    if shape is None or indices is None or not (indices < 0).any():
+    if shape is None or target is None or indices is None:
         return None
+    axis = call.attrs.axis
     length = math.prod(shape) if axis is None else shape[int(axis)]
-    if (indices < -length).any():
+    if (indices < -length).any() or (indices >= length).any():
         return None
-    inside = relax.const(np.where(indices < 0, indices + length, indices), indices.dtype.name)
-    args = [rewriter.new(call.args[0]), inside]
-    return rewriter.emit(relax.Call(call.op, args, call.attrs, call.ty_args))
+    source = rewriter.new(call.args[0])
+    whole = np.where(indices < 0, indices + length, indices)
+    is_all = np.array_equal(whole.reshape(-1), np.arange(length))
+    if is_all and (len(target) <= max(len(shape), _PLAIN_RANK) or dtype_of(call) == "bool"):
+        return rewriter.emit(relax.op.reshape(source, target))
+    if not (indices < 0).any():
+        return None
+    inside = relax.const(whole.astype(indices.dtype), indices.dtype.name)
+    return rewriter.emit(relax.Call(call.op, [source, inside], call.attrs, call.ty_args))
 
 
 GATHERS: Mapping[str, Rule] = {

@@ -3,6 +3,9 @@
 NNAPI has no int64. What an index may be is bounded by the axis it counts, so 32 bits hold it (an
 index outside the axis is an error of the model's input, ONNX Gather). The one cast that is left
 stands at the border; moved up to the model's input, it takes no reshape to the CPU with it.
+
+Nor is more of a number needed than that it is above, below or equal to the one it is compared with:
+cut to one above and one below, it is a real number that every level compares.
 """
 
 from __future__ import annotations
@@ -14,6 +17,11 @@ from workers.graph.graph import Binding, Graph, constant_value, dtype_of
 from workers.graph.rewriter import GraphRewriter
 
 _WIDE, _NARROW = "int64", "int32"
+_COMPARISONS = tuple(
+    f"relax.{name}"
+    for name in ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
+)
+_LAST_EXACT = 2**24
 _MOVEMENTS = ("relax.reshape", "relax.permute_dims", "relax.strided_slice", "relax.broadcast_to")
 
 
@@ -43,10 +51,58 @@ class _Pass:
                 return None
             args = [rewriter.new(call.args[0]), index]
             return rewriter.emit(relax.Call(call.op, args, call.attrs, call.ty_args))
+        if dtype_of(call) == "bool":
+            return self._compared(binding.var)
         is_cast = call.op.name == "relax.astype" and dtype_of(call.args[0]) == _WIDE
         if is_cast and self._producer(call.args[0], _MOVEMENTS) is not None:
             return self._cast(call.args[0], str(call.attrs.dtype), graph_cast=True)
         return None
+
+    def _compared(self, expr: relax.Expr) -> relax.Expr | None:
+        """A comparison with a constant, and what moves its truth values, on real numbers."""
+        truths, after = self._unmoved(expr)
+        call = self._producer(truths, _COMPARISONS)
+        if call is None or dtype_of(call.args[0]) != _WIDE:
+            return None
+        number = constant_value(call.args[1])
+        if number is None or number.size != 1 or constant_value(call.args[0]) is not None:
+            return None
+        pivot = int(number.item())
+        if abs(pivot) >= _LAST_EXACT:
+            return None
+        source, before = self._unmoved(call.args[0])
+        value = self._replayed(self._around(source, pivot), after + before)
+        result = relax.Call(call.op, [value, relax.const(float(pivot), "float32")], call.attrs)
+        origins = self._graph.origin_of(truths) if isinstance(truths, relax.Var) else frozenset()
+        return self._rewriter.emit(result, self._rewriter.current_origins | origins)
+
+    def _around(self, expr: relax.Expr, pivot: int) -> relax.Expr:
+        """Integers as real numbers, all above the pivot one above it, all below one below."""
+        emit, none, key = self._rewriter.emit, frozenset[int](), (expr, f"around {pivot}")
+        if key not in self._casts:
+            value = self._rewriter.new(expr)
+            value = emit(relax.op.minimum(value, relax.const(pivot + 1, _WIDE)), none)
+            value = emit(relax.op.maximum(value, relax.const(pivot - 1, _WIDE)), none)
+            self._casts[key] = emit(relax.op.astype(value, "float32"), none)
+        return self._casts[key]
+
+    def _unmoved(self, expr: relax.Expr) -> tuple[relax.Expr, list[relax.Var]]:
+        """What an expression was before it was moved, and the movements, the last one first."""
+        movements: list[relax.Var] = []
+        while (call := self._producer(expr, _MOVEMENTS)) is not None:
+            assert isinstance(expr, relax.Var)  # what has a producer is a variable
+            movements.append(expr)
+            expr = call.args[0]
+        return expr, movements
+
+    def _replayed(self, value: relax.Expr, movements: list[relax.Var]) -> relax.Expr:
+        """A value of the new graph moved as an old one was."""
+        for var in reversed(movements):
+            old = self._graph.value_of[var]
+            assert isinstance(old, relax.Call)
+            call = relax.Call(old.op, [value, *old.args[1:]], old.attrs, old.ty_args)
+            value = self._rewriter.emit(call, self._graph.origin_of(var))
+        return value
 
     def _index(self, expr: relax.Expr) -> relax.Expr | None:
         """An index of 64 bits in 32, with its counting from the end; None where it has 32."""
@@ -90,23 +146,12 @@ class _Pass:
             dtype: of the result.
             graph_cast: the model has this cast; else it is no node's, and counts for none.
         """
-        movements: list[relax.Var] = []
-        while (call := self._producer(expr, _MOVEMENTS)) is not None:
-            assert isinstance(expr, relax.Var)  # what has a producer is a variable
-            movements.append(expr)
-            expr = call.args[0]
-        emit = self._rewriter.emit
+        expr, movements = self._unmoved(expr)
         origins = None if graph_cast else frozenset[int]()
         if (expr, dtype) not in self._casts:
             cast = relax.op.astype(self._rewriter.new(expr), dtype)
-            self._casts[expr, dtype] = emit(cast, origins)
-        value = self._casts[expr, dtype]
-        for var in reversed(movements):
-            old = self._graph.value_of[var]
-            assert isinstance(old, relax.Call)
-            call = relax.Call(old.op, [value, *old.args[1:]], old.attrs, old.ty_args)
-            value = emit(call, self._graph.origin_of(var))
-        return value
+            self._casts[expr, dtype] = self._rewriter.emit(cast, origins)
+        return self._replayed(self._casts[expr, dtype], movements)
 
     def _producer(self, expr: relax.Expr, names: tuple[str, ...]) -> relax.Call | None:
         """The call an expression is bound to, if it is of one of these operators."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, constant_value, dtype_of, static_shape
 from workers.graph.rewriter import GraphRewriter
-from workers.pipeline.passes.gathers import GATHERS
+from workers.pipeline.passes.gathers import GATHERS, Rule
 
 
 def simplify(graph: Graph) -> Graph:
@@ -19,26 +21,21 @@ def simplify(graph: Graph) -> Graph:
         call = binding.call
         if call is None:
             return None
-        if call.op.name in _RESHAPES:
-            return _plain_reshape(rewriter, call)
-        if call.op.name in GATHERS:
-            return GATHERS[call.op.name](rewriter, call)
-        if call.op.name == "relax.stack":
-            return _joined_stack(rewriter, call)
-        if call.op.name == "relax.image.resize2d":
-            return _to_one_pixel(rewriter, call)
-        if call.op.name == "relax.astype" and dtype_of(call) == "bool":
-            return _comparison(rewriter, call)
-        if call.op.name == "relax.nn.rms_norm":
-            return _over_a_part(rewriter, call)
-        if call.op.name == "relax.mean" and call.attrs.axis is None:
-            return _explicit_mean(rewriter, call)
-        return None
+        plainer = _RULES.get(call.op.name)
+        return None if plainer is None else plainer(rewriter, call)
 
     return GraphRewriter(graph).run(rule)
 
 
-_RESHAPES = ("relax.reshape", "relax.squeeze", "relax.expand_dims", "relax.flatten")
+def _truth(function: Callable[..., relax.Expr]) -> Rule:
+    """Of truth values the bits are the values: NNAPI has the operations on these."""
+
+    def rule(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+        if dtype_of(call) != "bool":
+            return None
+        return rewriter.emit(function(*(rewriter.new(arg) for arg in call.args)))
+
+    return rule
 
 
 def _plain_reshape(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
@@ -50,6 +47,20 @@ def _plain_reshape(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | No
     if static_shape(call.args[0]) == shape:
         return source
     return rewriter.emit(relax.op.reshape(source, shape))
+
+
+def _plain_broadcast(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
+    """None where the shape stays; of truth values "and true", which broadcasts on accelerators."""
+    shape = static_shape(call)
+    if shape is None:
+        return None
+    source = rewriter.new(call.args[0])
+    if static_shape(call.args[0]) == shape:
+        return source
+    if dtype_of(call) != "bool":
+        return None
+    truth = relax.const(np.ones(shape, bool), "bool")
+    return rewriter.emit(relax.op.logical_and(source, truth))
 
 
 def _joined_stack(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
@@ -65,7 +76,7 @@ def _joined_stack(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | Non
 
 def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
     shape = static_shape(call.args[0])
-    if shape is None:
+    if shape is None or call.attrs.axis is not None:
         return None
     return rewriter.emit(
         relax.op.mean(
@@ -77,7 +88,9 @@ def _explicit_mean(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | No
 def _comparison(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
     """A cast to bool as the comparison it is: NNAPI has that, and TVM no vectors of such casts."""
     dtype = dtype_of(call.args[0])
-    if dtype in ("bool", ""):
+    if dtype == dtype_of(call):
+        return rewriter.new(call.args[0])
+    if dtype_of(call) != "bool" or dtype == "":
         return None
     zero = relax.const(np.zeros((), dtype), dtype)
     return rewriter.emit(relax.op.not_equal(rewriter.new(call.args[0]), zero))
@@ -152,7 +165,8 @@ def _batch_norm(rewriter: GraphRewriter, call: relax.Call) -> relax.Expr | None:
     shift = beta - mean * scale
     shape = [1] * rank
     shape[int(call.attrs.axis)] = -1
-    factor, offset = (relax.const(a.astype(np.float32).reshape(shape)) for a in (scale, shift))
+    dtype = dtype_of(call.args[0])
+    factor, offset = (relax.const(a.reshape(shape).astype(dtype), dtype) for a in (scale, shift))
     scaled = rewriter.emit(relax.op.multiply(rewriter.new(call.args[0]), factor))
     return rewriter.emit(relax.op.add(scaled, offset))
 
@@ -180,3 +194,23 @@ def _split_part(rewriter: GraphRewriter, call: relax.Call, index: int) -> relax.
             assume_inbound=True,
         )
     )
+
+
+_RULES: Mapping[str, Rule] = {
+    **GATHERS,
+    "relax.astype": _comparison,
+    "relax.bitwise_and": _truth(relax.op.logical_and),
+    "relax.bitwise_not": _truth(relax.op.logical_not),
+    "relax.bitwise_or": _truth(relax.op.logical_or),
+    "relax.bitwise_xor": _truth(relax.op.logical_xor),
+    "relax.broadcast_to": _plain_broadcast,
+    "relax.expand_dims": _plain_reshape,
+    "relax.flatten": _plain_reshape,
+    "relax.image.resize2d": _to_one_pixel,
+    "relax.mean": _explicit_mean,
+    "relax.nn.rms_norm": _over_a_part,
+    "relax.reshape": _plain_reshape,
+    "relax.squeeze": _plain_reshape,
+    "relax.stack": _joined_stack,
+}
+"""By Relax operator."""

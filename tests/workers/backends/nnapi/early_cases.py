@@ -94,6 +94,8 @@ EARLY: dict[str, tuple[int, Builder]] = {
     "hard_sigmoid": (1, lambda: single("HardSigmoid", {"x": [2, 50]}, alpha=0.3)),
     "clip_below": (1, lambda: single("Max", {"x": [2, 50]}, {"c": np.float32(-0.4)})),
     "clip_above": (1, lambda: single("Min", {"x": [2, 50]}, {"c": np.float32(0.7)})),
+    # At level 1 adding the bound would leave nothing of the numbers below it.
+    "clip_far_above": (3, lambda: single("Min", {"x": [2, 50]}, {"c": np.float32(1e12)})),
     "square": (1, lambda: single("Pow", {"x": [2, 7]}, {"e": np.float32(2)})),
     "cube": (1, lambda: single("Pow", {"x": [2, 7]}, {"e": np.float32(3)})),
     "gelu_written_out": (1, _gelu_written_out),

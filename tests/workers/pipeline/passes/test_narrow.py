@@ -52,3 +52,36 @@ def test_numbers_that_are_no_index_stay_wide(phone: Phone) -> None:
     answer = phone.compare(_model([add, cast, relu]), {"x": wide}, LEVEL)
     assert answer.outputs is not None
     assert set(answer.rejected) == {"Add", "Cast"}
+
+
+@pytest.mark.parametrize("op", ["Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"])
+def test_comparisons_with_a_number_are_offloaded_whole(op: str, phone: Phone) -> None:
+    """The truth values of a mask are moved and spread like an exported encoder's."""
+    nodes = [
+        helper.make_node(op, ["x", "pivot"], ["1"]),
+        helper.make_node("Unsqueeze", ["1", "axes"], ["2"]),
+        helper.make_node("Expand", ["2", "shape"], ["3"]),
+        helper.make_node("Where", ["3", "high", "low"], ["y"]),
+    ]
+    numbers = np.array([[3, 2, 4], [2**32 + 3, -(2**40), 2**62]])
+    model = _model(
+        nodes, pivot=np.array(3), axes=np.array([1]), shape=np.array([2, 4, 3]),
+        high=weights(2, 4, 3), low=np.float32(-9),
+    )  # fmt: skip
+    answer = phone.compare(model, {"x": numbers}, LEVEL)
+    assert answer.outputs is not None
+    assert answer.rejected == ()
+    assert len(answer.documents) == 1
+
+
+def test_a_mask_cast_to_truth_is_offloaded(phone: Phone) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["1"], to=TensorProto.BOOL),
+        helper.make_node("Reshape", ["1", "shape"], ["2"]),
+        helper.make_node("Where", ["2", "high", "low"], ["y"]),
+    ]
+    constants = {"shape": np.array([1, 1, 2, 3]), "high": weights(1, 4, 2, 3)}
+    model = _model(nodes, low=np.float32(-9), **constants)
+    answer = phone.compare(model, {"x": np.array([[0, 1, 2**32], [-1, 0, 7]])}, LEVEL)
+    assert answer.outputs is not None
+    assert answer.rejected == ()

@@ -13,6 +13,9 @@ from workers.backends.nnapi.composites.rewrite import Composite, Place, real
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import constant_value, static_shape
 
+LARGEST_BOUND = 256.0
+"""Of a cut that adds the bound and takes it away: by a larger one, numbers would lose digits."""
+
 
 def _negated(place: Place, value: relax.Expr) -> relax.Expr:
     array = constant_value(value)
@@ -102,6 +105,8 @@ def _clip(place: Place, call: relax.Call) -> relax.Expr | None:
     value = place.new(call.args[0])
     if (low, high) in ((0, 6), (-1, 1)) or (low == 0 and math.isinf(high)) or low >= high:
         return None
+    if max(abs(bound) for bound in (low, high) if math.isfinite(bound)) > LARGEST_BOUND:
+        return None
     if math.isinf(high):
         return _shifted(place, _relu(place, _shifted(place, value, -low)), low)
     if math.isinf(low):
@@ -121,7 +126,8 @@ def _cut_by_constant(is_above: bool) -> Composite:
     def cut(place: Place, call: relax.Call) -> relax.Expr | None:
         variables = [arg for arg in call.args if constant_value(arg) is None]
         constants = [arg for arg in call.args if constant_value(arg) is not None]
-        if len(constants) != 1:
+        limits = [constant_value(arg) for arg in constants]
+        if len(limits) != 1 or limits[0] is None or np.abs(limits[0]).max() > LARGEST_BOUND:
             return None
         value = place.new(variables[0])
         inner = _negated(place, value) if is_above else value
