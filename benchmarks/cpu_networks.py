@@ -10,7 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from benchmarks.networks import _Network, mobilenet_v2
 
@@ -138,3 +142,34 @@ def save_networks(folder: Path) -> list[Path]:
         paths.append(folder / f"{name}.onnx")
         onnx.save(model, paths[-1])
     return paths
+
+
+def save_quantized(path: Path, folder: Path) -> Path:
+    """A network in QDQ form, uint8 and int8 per channel, calibrated with random images."""
+    prepared, quantized = folder / "prepared.onnx", folder / f"{path.stem}_int8.onnx"
+    quant_pre_process(path, prepared, skip_symbolic_shape=True)
+    quantize_static(
+        prepared,
+        quantized,
+        _RandomSamples(prepared),
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+    return quantized
+
+
+class _RandomSamples(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, path: Path) -> None:
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        random = np.random.default_rng(0)
+        self._samples = iter(
+            {
+                i.name: random.standard_normal(i.shape).astype(np.float32)
+                for i in session.get_inputs()
+            }
+            for _ in range(4)
+        )
+
+    def get_next(self) -> dict[str, NDArray[np.float32]] | None:
+        return next(self._samples, None)

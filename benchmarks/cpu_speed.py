@@ -2,12 +2,13 @@
 
     python -m benchmarks.cpu_speed [model ...] --cpu host --threads 1 2
 
-A TFLite model is compared with LiteRT, others with ONNX Runtime. Without a model it takes the
-networks of `benchmarks.networks` and `benchmarks.cpu_networks`. Ours and TVM's default lowering get
-the same normalised graph. `--cpu host` compiles for this machine's processor, which is what the
-others' kernels are chosen for; `--cpu baseline` for the features that every Android x86-64 device
-has. Outputs are compared before anything is timed. Prints a table to stderr and one JSON document
-to stdout.
+`--operations` measures one small network for each class of operations, `--int8` what ONNX Runtime's
+tool makes of the networks (QDQ). A TFLite model is compared with LiteRT, others with ONNX Runtime.
+Without a model it takes the networks of `benchmarks.networks` and `benchmarks.cpu_networks`. Ours
+and TVM's default lowering get the same normalised graph. `--cpu host` compiles for this machine's
+processor, which is what the others' kernels are chosen for; `--cpu baseline` for the features that
+every Android x86-64 device has. Outputs are compared before anything is timed. Prints a table to
+stderr and one JSON document to stdout.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from tvm import relax
 from tvm.target import codegen
 
 from benchmarks.cpu_engines import Feeds, Run, feeds_of, reference_name, reference_run, tvm_run
-from benchmarks.cpu_networks import save_networks
+from benchmarks.cpu_networks import save_networks, save_quantized
+from benchmarks.cpu_operations import save_operations
 from benchmarks.machine import describe_machine
 from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi
@@ -54,7 +56,7 @@ def main() -> None:
     arguments = _parse()
     target = tvm.target.Target(_target(arguments.cpu))
     with tempfile.TemporaryDirectory() as folder:
-        paths = arguments.models or save_networks(Path(folder))
+        paths = _paths(arguments, Path(folder))
         networks = {path.stem: _measure(path, target, arguments) for path in paths}
     means = {key: _geometric_mean(networks, key) for key in map(_key, arguments.threads)}
     document = {
@@ -71,12 +73,23 @@ def main() -> None:
     print()
 
 
+def _paths(arguments: argparse.Namespace, folder: Path) -> list[Path]:
+    paths: list[Path] = arguments.models
+    if arguments.operations:
+        paths = save_operations(folder)
+    elif not paths:
+        paths = save_networks(folder)
+    return [save_quantized(path, folder) for path in paths] if arguments.int8 else paths
+
+
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--cpu", choices=("host", "baseline"), default="host")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--seconds", type=float, default=2.0, help="a network and thread count")
+    parser.add_argument("--int8", action="store_true", help="quantize ONNX networks first")
+    parser.add_argument("--operations", action="store_true", help="classes of operations instead")
     parser.add_argument("--arm64", action="store_true", help="count vector multiply-adds there")
     parser.add_argument("--tvm-default", action="store_true", help="time TVM's own lowering, slow")
     return parser.parse_args()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tvm
 from tvm import relax
 
+from workers.backends.cpu.chains import break_chains
 from workers.backends.cpu.integers import use_integers
 from workers.backends.cpu.operators import lowerings
 from workers.backends.cpu.recurrences import roll_lstms
@@ -37,10 +38,11 @@ def lower_for_cpu(
 def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModule:
     """Operators to fused TIR functions that are still to be scheduled: the kernels."""
     vectors = vectors_of(target)
-    passes = tvm.transform.Sequential(
+    legalize = tvm.transform.Sequential(
+        [relax.transform.LegalizeOps(lowerings(vectors)), relax.transform.AnnotateTIROpPattern()]
+    )
+    fuse = tvm.transform.Sequential(
         [
-            relax.transform.LegalizeOps(lowerings(vectors)),
-            relax.transform.AnnotateTIROpPattern(),
             relax.transform.FuseOps(),
             relax.transform.FuseTIR(),
             relax.transform.DeadCodeElimination(),
@@ -48,5 +50,5 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
     )
     with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
         rolled = roll_lstms(use_integers(module, vectors), vectors)
-        fused: tvm.IRModule = passes(rolled)
+        fused: tvm.IRModule = fuse(break_chains(legalize(rolled)))
         return fused

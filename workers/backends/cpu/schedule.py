@@ -75,7 +75,7 @@ def _first_fit(name: str, function: tirx.PrimFunc, vectors: Vectors) -> tirx.Pri
     for rule in RULES:
         try:
             kernel = Kernel.of(function, vectors)
-        except NotCovered as reason:
+        except (NotCovered, s_tir.ScheduleError) as reason:
             logger.debug("%s: %s", name, reason)
             return None
         try:

@@ -215,6 +215,21 @@ def test_resize(check: Check, mode: str) -> None:
     assert check(network([node], {"x": (1, 24, 7, 9)}, [scales])) == ()
 
 
+@pytest.mark.timeout(60)
+def test_a_long_chain_of_functions(check: Check) -> None:
+    """One kernel of all would take LLVM hours."""
+    ops = ["Sigmoid", "Tanh", "Neg", "Erf"] * 3
+    names = ["x", *(f"t{i}" for i in range(len(ops) - 1)), "y"]
+    nodes = [helper.make_node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(ops)]
+    assert check(network(nodes, {"x": (2, 48)})) == ()
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 28, 28), (3, 5, 7, 3), (2, 33)])
+def test_sums_along_memory(check: Check, shape: tuple[int, ...]) -> None:
+    axes = list(range(2, len(shape))) or [1]
+    assert check(single_node("ReduceMean", shape, axes=axes, keepdims=0)) == ()
+
+
 def gated(channels: int) -> onnx.ModelProto:
     """Squeeze and excite: the gate is one pixel that is broadcast over the image."""
     nodes = [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from tvm import relax, te, tirx
 
-from workers.backends.cpu.operators.packed import IS_ELEMENTWISE, IS_OPAQUE
+from workers.backends.cpu.operators.packed import FUNCTION, IS_ELEMENTWISE, IS_OPAQUE
 from workers.backends.cpu.operators.polynomials import Number, bound, erf, exp, real, sigmoid, tanh
 from workers.backends.cpu.schedules.kernel import IS_SCALAR
 from workers.graph.graph import dtype_of
@@ -33,7 +33,10 @@ def _lowering(function: Callable[[Number], Number]) -> Lowering:
             return te.compute(x.shape, lambda *at: function(x[at]), name=hint)
 
         return builder.call_te(
-            compute, call.args[0], primfunc_name_hint=hint, primfunc_attrs=IS_ELEMENTWISE
+            compute,
+            call.args[0],
+            primfunc_name_hint=hint,
+            primfunc_attrs=IS_ELEMENTWISE | {FUNCTION: 1},
         )
 
     return lower

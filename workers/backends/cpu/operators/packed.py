@@ -24,6 +24,9 @@ IS_ELEMENTWISE = {"op_pattern": 0}
 IS_OPAQUE = {"op_pattern": 8}
 """kOpaque: a kernel by itself."""
 
+FUNCTION = "nnfarm.function"
+"""Attribute of a TIR function that is made of polynomials."""
+
 WIDE = "int16"
 """Holds a byte less its zero point, whatever their signs."""
 

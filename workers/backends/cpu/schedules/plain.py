@@ -6,6 +6,7 @@ import math
 
 from workers.backends.cpu.schedules.elementwise import schedule_copy
 from workers.backends.cpu.schedules.kernel import Kernel, NotCovered, divisor
+from workers.backends.cpu.schedules.rows import split_sum
 
 
 def schedule_plain(kernel: Kernel) -> None:
@@ -29,6 +30,8 @@ def _reduction(kernel: Kernel, block: object) -> None:
     outer, summed = loops[:spatial], loops[spatial:]
     if not outer:
         raise NotCovered("a sum of everything")
+    if _reads_along_sum(kernel, block) and _partial_sums(kernel, block, work):
+        return
     native = kernel.vectors.lanes
     lanes = divisor(kernel.extent(outer[-1]), (2 * native, native, 8, 4))
     *rest, column = outer
@@ -40,3 +43,32 @@ def _reduction(kernel: Kernel, block: object) -> None:
     fused = sch.fuse(*rest, column_outer)
     kernel.share(fused, work)
     sch.decompose_reduction(block, sch.get_loops(block)[1])
+
+
+def _reads_along_sum(kernel: Kernel, block: object) -> bool:
+    """Whether neighbours in memory are terms of one sum."""
+    info = kernel.sch.get(block)
+    last = info.iter_vars[-1].var
+    return any(len(read.region) and read.region[-1].min.same_as(last) for read in info.reads)
+
+
+def _partial_sums(kernel: Kernel, block: object, work: int) -> bool:
+    """Vectors of partial sums, where the length allows; whether it does."""
+    sch = kernel.sch
+    spatial, _ = kernel.axes(block)
+    loops = sch.get_loops(block)
+    outer, summed = loops[:spatial], loops[spatial:]
+    length = math.prod(kernel.extents(summed))
+    if divisor(length, (kernel.vectors.lanes, 8, 4)) == 1 or len(sch.get(block).writes) > 1:
+        return False
+    sch.fuse(*summed)
+    partial = split_sum(kernel, block)
+    fused = sch.fuse(*outer)
+    sch.compute_at(partial, fused, preserve_unit_loops=True)
+    sch.set_scope(partial, 0, "local")
+    lane, *_, step = sch.get_loops(partial)[1:]
+    sch.reorder(step, lane)
+    sch.vectorize(lane)
+    kernel.share(fused, work)
+    sch.decompose_reduction(partial, step)
+    return True

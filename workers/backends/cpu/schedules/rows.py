@@ -21,7 +21,7 @@ def schedule_rows(kernel: Kernel) -> None:
     if not outer or any(kernel.axes(block)[1] != 1 for block in reductions):
         raise NotCovered("no rows")
     work = math.prod(kernel.extents([*outer, column]))
-    partials = [_split_sum(kernel, block) for block in reductions]
+    partials = [split_sum(kernel, block) for block in reductions]
     *producers, last = sch.get_child_blocks(sch.get_sblock("root"))
     row = sch.fuse(*outer)
     for block in reversed(producers):
@@ -41,8 +41,12 @@ def schedule_rows(kernel: Kernel) -> None:
             sch.decompose_reduction(partial, summed)
 
 
-def _split_sum(kernel: Kernel, block: object) -> object | None:
-    """Sums as many partial sums as a register has lanes; the block adds them up."""
+def split_sum(kernel: Kernel, block: object) -> object | None:
+    """Makes a block of as many partial sums as a register has lanes; `block` adds them up.
+
+    Returns:
+        The new block; None where the sum's length has no such divisor.
+    """
     sch = kernel.sch
     loop = sch.get_loops(block)[-1]
     native = kernel.vectors.lanes
