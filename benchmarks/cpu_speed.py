@@ -16,12 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,12 @@ MAX_QUANTIZED_ERROR = 0.05
 
 def main() -> None:
     arguments = _parse()
+    if len(arguments.threads) > 1:
+        _one_after_the_other(arguments.threads)
+        return
+    # Pinned to cores, TVM's threads would pin this process, and with it the other engine's.
+    [threads] = arguments.threads
+    os.environ |= {"TVM_NUM_THREADS": str(threads), "TVM_BIND_THREADS": "0"}
     target = tvm.target.Target(_target(arguments.cpu))
     with tempfile.TemporaryDirectory() as folder:
         paths = _paths(arguments, Path(folder))
@@ -70,6 +78,20 @@ def main() -> None:
     document |= {"worst": worst}
     print("geometric mean:", means, "worst:", worst, file=sys.stderr)
     json.dump(document, sys.stdout, indent=2)
+    print()
+
+
+def _one_after_the_other(counts: Sequence[int]) -> None:
+    """A process for each number of threads: TVM's pool has the size it begins with."""
+    given = sys.argv[1:]
+    at = given.index("--threads") if "--threads" in given else len(given)
+    rest = given[:at] + given[at + 1 + (len(counts) if at < len(given) else 0) :]
+    documents = []
+    for count in counts:
+        command = [sys.executable, "-m", "benchmarks.cpu_speed", *rest, "--threads", str(count)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+        documents.append(json.loads(done.stdout))
+    json.dump(documents, sys.stdout, indent=2)
     print()
 
 
@@ -124,7 +146,6 @@ def _measure(
         executable = relax.build(relax.get_pipeline("zero")(module), target)
         runs["tvm_default"] = tvm_run(executable, feeds)
     for threads in arguments.threads:
-        tvm.get_global_func("runtime.config_threadpool")(1, threads)
         runs[reference_name(path)] = reference_run(path, feeds, threads)
         times = _interleaved(runs, arguments.seconds)
         times["ratio"] = times["ours_ms"] / times[f"{reference_name(path)}_ms"]
