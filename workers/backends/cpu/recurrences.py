@@ -247,6 +247,7 @@ class _Roller(PyExprMutator):  # type: ignore[misc]
         self._chains: dict[relax.Var, list[_Step]] = {}
         self._results: dict[relax.Var, tuple[list[_Step], int | None]] = {}
         self._calls: dict[relax.Var, relax.Var] = {}
+        self._values: dict[relax.Var, relax.Expr] = {}
 
     def find(self) -> bool:
         """Look for chains; whether there are any."""
@@ -259,9 +260,11 @@ class _Roller(PyExprMutator):  # type: ignore[misc]
                 for binding in block.bindings
                 if isinstance(binding, relax.VarBinding)
             }
+            self._values |= values
             for chain in _Matcher(values).chains():
-                for position, step in enumerate(chain):
-                    self._results[step.state] = chain, position
+                first = min(chain[0].inputs.index, chain[-1].inputs.index)
+                for step in chain:
+                    self._results[step.state] = chain, step.inputs.index - first
                 self._results[chain[-1].cell] = chain, None
         return bool(self._results)
 
@@ -285,6 +288,60 @@ class _Roller(PyExprMutator):  # type: ignore[misc]
             one = relax.op.strided_slice(value, [0], [position], [position + 1])
             value = self.builder_.emit(one)
         self.set_var_remap(binding.var, self.builder_.emit(relax.op.reshape(value, shape)))
+
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
+        """Stacks of states take neighbouring ones at once."""
+        operands = call.args[0] if call.args else None
+        if getattr(call.op, "name", "") != "relax.concat" or not isinstance(operands, relax.Tuple):
+            return super().visit_call_(call)
+        axis = int(call.attrs.axis or 0) % len(static_shape(call) or (0,))
+        fields: list[relax.Expr] = []
+        rest = list(operands.fields)
+        while rest:
+            count = self._neighbours(rest, axis)
+            if count > 1:
+                fields.append(self._states(rest, count, axis))
+            else:
+                fields.append(self.visit_expr(rest[0]))
+            rest = rest[count:]
+        return relax.Call(call.op, [relax.Tuple(fields)], call.attrs, call.ty_args)
+
+    def _neighbours(self, fields: Sequence[relax.Expr], axis: int) -> int:
+        """How many of the first fields are consecutive states of one layer, or 1."""
+        first, shape = self._state(fields[0]), static_shape(fields[0])
+        if first is None or shape is None or any(size != 1 for size in shape[: axis + 1]):
+            return 1
+        count = 1
+        for field in fields[1:]:
+            state = self._state(field)
+            if state is None or state[0] is not first[0] or state[1] != first[1] + count:
+                break
+            count += 1
+        return count
+
+    def _state(self, expr: relax.Expr) -> tuple[list[_Step], int] | None:
+        """Layer and position of a state, whatever shape it has been given."""
+        while isinstance(value := self._values.get(expr), relax.Call):
+            if getattr(value.op, "name", "") != "relax.reshape":
+                break
+            expr = value.args[0]
+        found = self._results.get(expr)
+        if found is None or found[1] is None:
+            return None
+        return found[0], found[1]
+
+    def _states(self, fields: Sequence[relax.Expr], count: int, axis: int) -> relax.Expr:
+        found = self._state(fields[0])
+        assert found is not None  # counted by _neighbours
+        chain, position = found
+        shape = list(static_shape(fields[0]) or ())
+        shape[axis] = count
+        emit = self.builder_.emit
+        states = emit(relax.TupleGetItem(self._call_of(chain), 0))
+        if count != len(chain):
+            cut = relax.op.strided_slice(states, [0], [position], [position + count])
+            states = emit(cut)
+        return emit(relax.op.reshape(states, relax.ShapeExpr(shape)))
 
     def _call_of(self, chain: list[_Step]) -> relax.Var:
         first = chain[0]

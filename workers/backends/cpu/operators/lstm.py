@@ -73,7 +73,7 @@ def lstm_kernel(sequence: LstmSequence, vectors: Vectors) -> tirx.PrimFunc:
     """The function of: inputs, packed weights, state and cell before, states, last cell.
 
     float32: `sequence.shape`; `packed_weight`; [batch, hidden] twice; results
-    [steps, batch, hidden] and [batch, hidden].
+    [steps, batch, hidden], in the order of the inputs, and [batch, hidden].
     """
     hidden, batch = sequence.hidden, sequence.batch
     lanes, count = vectors.lanes, _tile_vectors(hidden, vectors)
@@ -103,8 +103,9 @@ def lstm_kernel(sequence: LstmSequence, vectors: Vectors) -> tirx.PrimFunc:
                     index = (place, row) if sequence.axis == 0 else (row, place)
                     step.add(lambda column: inputs[(*index, column)])
                     step.advance()
+                    in_order = at if sequence.step > 0 else sequence.length - 1 - at
                     with _along(hidden, lanes) as j:
-                        states[at, row, j] = step.state[j]
+                        states[in_order, row, j] = step.state[j]
                 with _along(hidden, lanes) as j:
                     last_cell[row, j] = step.cell[j]
         return builder.get()
