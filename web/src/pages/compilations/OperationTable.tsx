@@ -5,7 +5,7 @@ import { useReports, type Compilation, type OperationReport } from "../../api/qu
 import { Badge } from "../../ui/Badge";
 import { ProblemNotice } from "../../ui/ProblemNotice";
 import { Loading, Panel, Section } from "../../ui/Section";
-import { filterRows, mergeReports, reasonsOf, type OperationRow } from "./operations";
+import { filterRows, mergeReports, notesOf, reasonsOf, type OperationRow } from "./operations";
 import styles from "./OperationTable.module.css";
 
 interface OperationTableProps {
@@ -128,7 +128,7 @@ function Table({ rows, shown, levels }: TableProps) {
                 Level {level}
               </th>
             ))}
-            <th scope="col">Why on the CPU</th>
+            <th scope="col">Why on the CPU, and notes</th>
           </tr>
         </thead>
         <tbody>
@@ -149,6 +149,7 @@ interface RowProps {
 
 function Row({ row, position, levels }: RowProps) {
   const reasons = reasonsOf(row);
+  const notes = notesOf(row);
   return (
     <tr>
       <td className={styles.number}>{position}</td>
@@ -163,8 +164,13 @@ function Row({ row, position, levels }: RowProps) {
         </td>
       ))}
       <td className={styles.why}>
-        {reasons.length > 0 && (
+        {reasons.length + notes.length > 0 && (
           <ul className={styles.reasons}>
+            {notes.map((note) => (
+              <li key={note} className="tiny">
+                {note}
+              </li>
+            ))}
             {reasons.map((reason) => (
               <li key={reason.code + reason.levels} className="tiny">
                 <span className="soft">Level {reason.levels}:</span> {reason.sentence}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { ExplanationReport, OperationReport } from "../../api/queries";
-import { filterRows, mergeReports, reasonsOf } from "./operations";
+import { filterRows, mergeReports, notesOf, reasonsOf } from "./operations";
 
 /** Costs play no part here. */
 const FREE = { macs: 0, size_bytes: 0 };
@@ -115,5 +115,17 @@ describe("reasonsOf", () => {
       { levels: "1–2", code: "nnapi.needs_level", sentence: "needs 3; 2 was asked" },
       { levels: "3", code: "nnapi.bad_rank", sentence: "rank 5" },
     ]);
+  });
+});
+
+describe("notesOf", () => {
+  it("says each sentence once, and the search finds it", () => {
+    const note = "Its state begins with zeros in every run.";
+    const rows = mergeReports([
+      report(1, [{ ...onNnapi("a", "TANH"), note }, onNnapi("b", "ADD")]),
+      report(4, [{ ...onNnapi("a", "TANH"), note }, onNnapi("b", "ADD")]),
+    ]);
+    expect(rows.map(notesOf)).toEqual([[note], []]);
+    expect(filterRows(rows, { text: "zeros", onlyCpu: false })).toHaveLength(1);
   });
 });

@@ -62,6 +62,7 @@ export function filterRows(rows: readonly OperationRow[], filter: OperationFilte
       ...one.nnapi_operations,
       one.rejection?.code ?? "",
       one.rejection?.sentence ?? "",
+      one.note ?? "",
     ]);
     return [row.name, row.opType, ...texts].some((text) => text.toLowerCase().includes(wanted));
   });
@@ -88,4 +89,10 @@ export function reasonsOf(row: OperationRow): Reason[] {
     causes.set(key, { levels, code: rejection.code, sentence: rejection.sentence });
   }
   return [...causes.values()].map((one) => ({ ...one, levels: levelRanges(one.levels) }));
+}
+
+/** What the artifacts do otherwise than the model's own runtime may, each sentence once. */
+export function notesOf(row: OperationRow): string[] {
+  const notes = [...row.byLevel.values()].map((one) => one.note ?? "");
+  return [...new Set(notes.filter(Boolean))];
 }
