@@ -10,10 +10,11 @@ import tvm
 from tvm import relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from workers.backends.cpu.modules import rewritten
 from workers.backends.cpu.operators.packed import FUNCTION, IS_OPAQUE
 
 MAX_NESTED = 3
-"""Functions of one another in a kernel: 0.3 s; five took 4 s and six 54."""
+"""Functions of one another in a kernel: four took 0.5 s to compile, six 54."""
 
 _FUSIBLE = 4
 """Patterns up to TVM's kOutEWiseFusable may be in one kernel with what follows."""
@@ -25,8 +26,7 @@ def break_chains(module: tvm.IRModule) -> tvm.IRModule:
     Args:
         module: legalised, its TIR functions with their patterns.
     """
-    result: tvm.IRModule = _Breaker(module).run()
-    return result
+    return rewritten(module, _Breaker(module))
 
 
 @mutator
@@ -35,12 +35,6 @@ class _Breaker(PyExprMutator):  # type: ignore[misc]
         super().__init__(module)
         self._module = module
         self._nested: dict[relax.Var, int] = {}
-
-    def run(self) -> tvm.IRModule:
-        for variable, function in self._module.functions.items():
-            if isinstance(function, relax.Function):
-                self.builder_.update_func(variable, self.visit_expr(function))
-        return self.builder_.get()
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
         """PyExprMutator's name for it."""

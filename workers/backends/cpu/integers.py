@@ -15,6 +15,7 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from workers.backends.cpu.modules import bound_values, rewritten
 from workers.backends.cpu.operators.integer import integer_sum
 from workers.backends.cpu.operators.packed import WIDE
 from workers.backends.cpu.vectors import Vectors
@@ -27,9 +28,7 @@ MAX_TERMS = (2**31 - 1) // (255 * 255)
 
 def use_integers(module: tvm.IRModule, vectors: Vectors) -> tvm.IRModule:
     """The module with integer sums where both sides are quantized, and no constant dequantize."""
-    rewriter = _Integers(module, vectors)
-    result: tvm.IRModule = rewriter.run()
-    return result
+    return rewritten(module, _Integers(module, vectors))
 
 
 @mutator
@@ -39,21 +38,7 @@ class _Integers(PyExprMutator):  # type: ignore[misc]
     def __init__(self, module: tvm.IRModule, vectors: Vectors) -> None:
         super().__init__(module)
         self._vectors = vectors
-        self._module = module
-        self._values: dict[relax.Var, relax.Expr] = {}
-
-    def run(self) -> tvm.IRModule:
-        for variable, function in self._module.functions.items():
-            if not isinstance(function, relax.Function):
-                continue
-            self._values = {
-                binding.var: binding.value
-                for block in function.body.blocks
-                for binding in block.bindings
-                if isinstance(binding, relax.VarBinding)
-            }
-            self.builder_.update_func(variable, self.visit_expr(function))
-        return self.builder_.get()
+        self._values = bound_values(module)
 
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         """PyExprMutator's name for it."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
+from workers.backends.cpu.modules import bound_values, rewritten
 from workers.backends.cpu.operators.lstm import GATES, LstmSequence, lstm_kernel, packed_weight
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
@@ -27,10 +28,12 @@ Values = Mapping[relax.Var, relax.Expr]
 
 def roll_lstms(module: tvm.IRModule, vectors: Vectors) -> tvm.IRModule:
     """The module with chains of LSTM steps as single calls."""
-    rewriter = _Roller(module, vectors)
-    if not rewriter.find():
+    values = bound_values(module)
+    chains = list(_Matcher(values).chains())
+    if not chains:
         return module
-    result: tvm.IRModule = relax.transform.DeadCodeElimination()(rewriter.run())
+    rolled = rewritten(module, _Roller(module, vectors, values, chains))
+    result: tvm.IRModule = relax.transform.DeadCodeElimination()(rolled)
     return result
 
 
@@ -85,7 +88,7 @@ def _array(expr: relax.Expr) -> NDArray[np.float32]:
 
 
 class _Matcher:
-    """Recognises the steps of one function."""
+    """Recognises steps by the values of variables."""
 
     def __init__(self, values: Values) -> None:
         self._values = values
@@ -240,39 +243,23 @@ def _direction(chain: Sequence[_Step]) -> int:
 class _Roller(PyExprMutator):  # type: ignore[misc]
     """One walk over every Relax function."""
 
-    def __init__(self, module: tvm.IRModule, vectors: Vectors) -> None:
+    def __init__(
+        self,
+        module: tvm.IRModule,
+        vectors: Vectors,
+        values: Values,
+        chains: Iterable[list[_Step]],
+    ) -> None:
         super().__init__(module)
-        self._module = module
         self._vectors = vectors
-        self._chains: dict[relax.Var, list[_Step]] = {}
-        self._results: dict[relax.Var, tuple[list[_Step], int | None]] = {}
+        self._values = values
         self._calls: dict[relax.Var, relax.Var] = {}
-        self._values: dict[relax.Var, relax.Expr] = {}
-
-    def find(self) -> bool:
-        """Look for chains; whether there are any."""
-        for function in self._module.functions.values():
-            if not isinstance(function, relax.Function):
-                continue
-            values = {
-                binding.var: binding.value
-                for block in function.body.blocks
-                for binding in block.bindings
-                if isinstance(binding, relax.VarBinding)
-            }
-            self._values |= values
-            for chain in _Matcher(values).chains():
-                first = min(chain[0].inputs.index, chain[-1].inputs.index)
-                for step in chain:
-                    self._results[step.state] = chain, step.inputs.index - first
-                self._results[chain[-1].cell] = chain, None
-        return bool(self._results)
-
-    def run(self) -> tvm.IRModule:
-        for variable, function in self._module.functions.items():
-            if isinstance(function, relax.Function):
-                self.builder_.update_func(variable, self.visit_expr(function))
-        return self.builder_.get()
+        self._results: dict[relax.Var, tuple[list[_Step], int | None]] = {}
+        for chain in chains:
+            first = min(chain[0].inputs.index, chain[-1].inputs.index)
+            for step in chain:
+                self._results[step.state] = chain, step.inputs.index - first
+            self._results[chain[-1].cell] = chain, None
 
     def visit_var_binding_(self, binding: relax.VarBinding) -> None:
         """PyExprMutator's name for it."""

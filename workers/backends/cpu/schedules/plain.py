@@ -6,7 +6,7 @@ import math
 
 from workers.backends.cpu.schedules.elementwise import schedule_copy
 from workers.backends.cpu.schedules.kernel import Kernel, NotCovered, divisor
-from workers.backends.cpu.schedules.rows import split_sum
+from workers.backends.cpu.schedules.rows import lanes_of_sum, split_sum
 
 
 def schedule_plain(kernel: Kernel) -> None:
@@ -58,8 +58,8 @@ def _partial_sums(kernel: Kernel, block: object, work: int) -> bool:
     spatial, _ = kernel.axes(block)
     loops = sch.get_loops(block)
     outer, summed = loops[:spatial], loops[spatial:]
-    length = math.prod(kernel.extents(summed))
-    if divisor(length, (kernel.vectors.lanes, 8, 4)) == 1 or len(sch.get(block).writes) > 1:
+    # Asked before anything is touched: other loops are tried where it is not.
+    if lanes_of_sum(kernel, block, math.prod(kernel.extents(summed))) == 1:
         return False
     sch.fuse(*summed)
     partial = split_sum(kernel, block)

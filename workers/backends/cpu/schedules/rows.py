@@ -41,6 +41,14 @@ def schedule_rows(kernel: Kernel) -> None:
             sch.decompose_reduction(partial, summed)
 
 
+def lanes_of_sum(kernel: Kernel, block: object, length: int) -> int:
+    """Partial sums that a sum of `length` terms is split into; 1 where it cannot be."""
+    native = kernel.vectors.lanes
+    if len(kernel.sch.get(block).writes) > 1:
+        return 1
+    return divisor(length, (2 * native, native, 8, 4))
+
+
 def split_sum(kernel: Kernel, block: object) -> object | None:
     """Makes a block of as many partial sums as a register has lanes; `block` adds them up.
 
@@ -49,9 +57,8 @@ def split_sum(kernel: Kernel, block: object) -> object | None:
     """
     sch = kernel.sch
     loop = sch.get_loops(block)[-1]
-    native = kernel.vectors.lanes
-    lanes = divisor(kernel.extent(loop), (2 * native, native, 8, 4))
-    if lanes == 1 or len(sch.get(block).writes) > 1:
+    lanes = lanes_of_sum(kernel, block, kernel.extent(loop))
+    if lanes == 1:
         return None
     rows = len(sch.get_loops(block)) - 1
     _, lane = sch.split(loop, [None, lanes])
