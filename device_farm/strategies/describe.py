@@ -18,9 +18,9 @@ from device_farm.resources.bundles import (
     find_bundle,
 )
 from device_farm.strategies.device_store import DeviceStore, with_libraries
-from device_farm.strategies.runner_events import NnapiEvent, RunnerEvents
+from device_farm.strategies.runner_events import CpuEvent, NnapiEvent, RunnerEvents
 from service.contracts.devices import DeviceDescription
-from service.contracts.targets import Abi
+from service.contracts.targets import CPU_REQUIREMENTS, Abi, CpuVariant
 
 _PROBE_TIMEOUT_S = 60.0
 _LEAST_SDK_LEVEL = 27
@@ -60,7 +60,7 @@ def describe(device: DeviceProtocol, serial: str, runtime_dir: Path) -> DeviceDe
     if not bundles:
         return _unusable(description, missing)
     try:
-        nnapi = _probe(device, next(iter(bundles.values())))
+        events, nnapi = _probe(device, next(iter(bundles.values())))
     except (TransferError, DeviceTimeoutError, ProbeError) as error:
         return _unusable(description, str(error))
     return description.model_copy(
@@ -68,6 +68,7 @@ def describe(device: DeviceProtocol, serial: str, runtime_dir: Path) -> DeviceDe
             "abis": tuple(bundles),  # what it can be asked to run
             "feature_level": nnapi.feature_level,
             "accelerators": nnapi.devices,
+            "cpu_variants": _variants(next(iter(bundles)), events.cpu),
         }
     )
 
@@ -95,7 +96,17 @@ def _bundles(
     return bundles, reasons[0] if reasons else ""
 
 
-def _probe(device: DeviceProtocol, bundle: RuntimeBundle) -> NnapiEvent:
+def _variants(abi: Abi, cpu: CpuEvent | None) -> tuple[CpuVariant, ...]:
+    """What the processor has the features for; runners of old bundles tell none."""
+    had = set(cpu.features if cpu else ())
+    return tuple(
+        variant
+        for variant, needs in CPU_REQUIREMENTS.items()
+        if needs.abi is abi and had.issuperset(needs.features)
+    )
+
+
+def _probe(device: DeviceProtocol, bundle: RuntimeBundle) -> tuple[RunnerEvents, NnapiEvent]:
     folder = DeviceStore(device).put_bundle(bundle)
     events = RunnerEvents()
     result = device.run(
@@ -106,7 +117,7 @@ def _probe(device: DeviceProtocol, bundle: RuntimeBundle) -> NnapiEvent:
     if result.exit_code or events.nnapi is None:
         words = result.stderr.strip().splitlines()[-1:] or events.bad_lines[-1:] or ["no event"]
         raise ProbeError(f"the runner's probe failed with code {result.exit_code}: {words[0]}")
-    return events.nnapi
+    return events, events.nnapi
 
 
 def _unusable(description: DeviceDescription, reason: str) -> DeviceDescription:

@@ -52,6 +52,7 @@ def measurement_of(
     return RunMeasurement(
         engine=measured.end.engine,
         accelerators=_accelerators(events) if offloaded else (),
+        cpu_variant=measured.loaded.cpu_variant,
         fallbacks=tuple(events.fallbacks),
         latency=latency,
         samples_us=measured.latency.samples_us,

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from service.contracts.devices import Accelerator
 from service.contracts.runs import Fallback
+from service.contracts.targets import CpuVariant
 
 
 class StartEvent(BaseModel):
@@ -18,6 +19,13 @@ class StartEvent(BaseModel):
     runner: str
     target: str
     pid: int
+
+
+class CpuEvent(BaseModel):
+    """What the processor can do, of a probe; names as in Linux's /proc/cpuinfo."""
+
+    event: Literal["cpu"]
+    features: tuple[str, ...]
 
 
 class NnapiEvent(BaseModel):
@@ -36,6 +44,7 @@ class LoadedEvent(BaseModel):
     event: Literal["loaded"]
     library: str
     load_us: float
+    cpu_variant: CpuVariant | None = None
 
 
 class SubgraphEvent(BaseModel):
@@ -119,6 +128,7 @@ class ErrorEvent(BaseModel):
 
 AnyEvent = Annotated[
     StartEvent
+    | CpuEvent
     | NnapiEvent
     | LoadedEvent
     | SubgraphEvent
@@ -151,6 +161,7 @@ class RunnerEvents:
 
     def __init__(self) -> None:
         self.start: StartEvent | None = None
+        self.cpu: CpuEvent | None = None
         self.nnapi: NnapiEvent | None = None
         self.loaded: LoadedEvent | None = None
         self.subgraphs: list[SubgraphEvent] = []

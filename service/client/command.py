@@ -23,7 +23,7 @@ from service.client.terminal import Terminal
 from service.client.tune_command import tune
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import CompileOptions, Precision
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 
 app = typer.Typer(
     name="nnfarm",
@@ -87,6 +87,13 @@ def compile_model(
     precision: Annotated[
         Precision, typer.Option(help="How the accelerator computes on float32 tensors.")
     ] = Precision.FLOAT32,
+    cpu_variant: Annotated[
+        list[CpuVariant] | None,
+        typer.Option(
+            help="Build the CPU's code for these processors, too; repeatable. dotprod and i8mm "
+            "are arm64-v8a's, avx2 and avx512 x86_64's. The device takes what it can run."
+        ),
+    ] = None,
     nnapi: Annotated[
         list[str] | None,
         typer.Option(
@@ -138,6 +145,7 @@ def compile_model(
             accelerators=tuple(accelerator or ("nnapi",)),
             min_subgraph_ops=min_subgraph_ops,
             precision=precision,
+            cpu_variants=tuple(cpu_variant or ()),
             nnapi=arguments.nnapi_settings(nnapi or ()),
             input_shapes=arguments.input_shapes(input_shape or ()),
         ),

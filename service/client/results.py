@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from service.client.messages import Artifact, Result
+from service.contracts.artifacts import Manifest, PartRole
 from service.contracts.errors import ErrorClass, NnfarmError
 from service.contracts.runs import Accuracy, RunStatus
+from service.contracts.targets import CpuVariant, variants_of
 
 
 class ExitCode(IntEnum):
@@ -90,6 +92,8 @@ def notes_on(result: Result) -> list[str]:
     notes = list[str]()
     if tuned := result.artifact.manifest.tuned_kernels:
         notes.append(f"{label}: {len(tuned)} CPU kernels by tuned schedules, see its manifest")
+    if same := _variants_without_difference(result.artifact.manifest):
+        notes.append(f"{label}: code for {', '.join(same)} is the same as without, and left out")
     for cpu in result.artifact.manifest.cpu:
         if cpu.unscheduled_kernels:
             names = ", ".join(cpu.unscheduled_kernels)
@@ -106,6 +110,12 @@ def notes_on(result: Result) -> list[str]:
             reasons = "; ".join(run.measurement.notes) or "no reason given"
             notes.append(f"{label}: the latency is not valid: {reasons}")
     return notes
+
+
+def _variants_without_difference(manifest: Manifest) -> list[str]:
+    asked = {name for name in manifest.options.get("cpu_variants", "").split(",") if name}
+    built = {part.cpu_variant for part in manifest.parts if part.role is PartRole.CPU_TWIN}
+    return [v for v in variants_of(manifest.abi, map(CpuVariant, asked)) if v not in built]
 
 
 def has_failed_run(results: list[Result]) -> bool:

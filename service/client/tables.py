@@ -63,7 +63,9 @@ def _device_cell(result: Result) -> str:
     name = result.run.device.name if result.run.device else _NONE
     if result.run.measurement is None:
         return f"{name} ({result.run.status.value})"
-    return f"{name} ({result.run.measurement.engine})"
+    measurement = result.run.measurement
+    code = f", {measurement.cpu_variant}" if measurement.cpu_variant else ""
+    return f"{name} ({measurement.engine}{code})"
 
 
 def share_text(value: float | None) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.contracts.kernels import AppliedTuning
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 from service.contracts.tensors import ModelSignature
 
 Sha256 = str
@@ -32,6 +32,16 @@ class Part(BaseModel):
     path: str = Field(description="File name inside the package", examples=["model.so"])
     sha256: Sha256
     size_bytes: int
+    cpu_variant: CpuVariant | None = Field(
+        None,
+        description="Built for these processors; null: for every device of the ABI. Of the parts "
+        "of a role the runtime takes the last one that the device can run",
+    )
+    cpu_features: tuple[str, ...] = Field(
+        (),
+        description="What the processor must have, named as in Linux's /proc/cpuinfo",
+        examples=[["asimdhp", "asimddp"]],
+    )
 
 
 class Rejection(BaseModel):

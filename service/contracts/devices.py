@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 
 
 class DeviceState(StrEnum):
@@ -40,6 +40,9 @@ class DeviceDescription(BaseModel):
     sdk_level: int = Field(description="Android API level", examples=[30])
     feature_level: int = Field(description="NNAPI feature level of the runtime; 0: no NNAPI")
     accelerators: tuple[Accelerator, ...] = ()
+    cpu_variants: tuple[CpuVariant, ...] = Field(
+        (), description="Codes for the CPU beyond the ABI's baseline that it can run"
+    )
     simulated: bool = Field(description="A virtual phone: its latency is simulated")
     reason_unusable: str = Field("", description="Why the agent cannot run on it; empty: it can")
 

@@ -11,7 +11,7 @@ from service.contracts.artifacts import Manifest, Sha256
 from service.contracts.errors import Problem
 from service.contracts.kernels import KernelTuning, Signature, TunedKernel
 from service.contracts.nnapi_settings import NnapiSettings
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 from service.contracts.tensors import ModelSignature
 
 
@@ -70,6 +70,12 @@ class CompileOptions(BaseModel):
         description="How the accelerator computes on float32 tensors. `relaxed` needs feature "
         "level 2, `float16` level 3; below, the best that the level has is taken and the manifest "
         "says so",
+    )
+    cpu_variants: tuple[CpuVariant, ...] = Field(
+        (),
+        description="Processors beyond the ABI's baseline to build the code for the CPU for as "
+        "well. A package then has a library more for each, and the device takes what it can run",
+        examples=[["dotprod"]],
     )
     nnapi: NnapiSettings = Field(
         default_factory=NnapiSettings,

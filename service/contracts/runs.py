@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from service.contracts.artifacts import Manifest
 from service.contracts.errors import Problem
 from service.contracts.jobs import EvaluationSet
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 
 
 class RunStatus(StrEnum):
@@ -117,6 +117,9 @@ class RunMeasurement(BaseModel):
 
     engine: str = Field(description="nnapi, mixed or cpu: what computed the published numbers")
     accelerators: tuple[str, ...] = Field((), description="NNAPI devices used, name/version/level")
+    cpu_variant: CpuVariant | None = Field(
+        None, description="Which of the package's codes for the CPU ran; null: the ABI's baseline"
+    )
     fallbacks: tuple[Fallback, ...] = ()
     latency: LatencyStats
     samples_us: tuple[float, ...]

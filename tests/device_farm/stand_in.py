@@ -27,7 +27,8 @@ nnapi() {
       {"name": "npu", "type": "accelerator", "version": "1.0", "feature_level": 4}]}' | tr -d '\\n'
     echo
 }
-[ "$1" = --probe ] && { nnapi; exit 0; }
+cpu() { echo '{"event": "cpu", "features": ["sse4_2", "f16c", "fma", "avx2", "avx512f"]}'; }
+[ "$1" = --probe ] && { cpu; nnapi; exit 0; }
 while [ $# -gt 0 ]; do
     [ "$1" = --compile-times ] && { compile_times=yes; shift; continue; }
     case "$1" in
@@ -48,7 +49,7 @@ done
 
 GOOD = """
 nnapi
-echo '{"event": "loaded", "library": "model.so", "load_us": 10.5}'
+echo '{"event": "loaded", "library": "model.so", "load_us": 10.5, "cpu_variant": "avx2"}'
 echo '{"event": "subgraph", "symbol": "s0", "compile_us": 20, "operations": 3, "devices": ["npu"]}'
 [ -n "$compile_times" ] && echo '{"event": "compile_times", "cold_us": 22, "cached_us": 3}'
 echo '{"event": "first_run", "us": 30}'

@@ -270,3 +270,5 @@ def test_phones_are_described_as_their_profiles_say(
     assert (found.name, found.feature_level) == (profile, level)
     names = [accelerator.name for accelerator in found.accelerators]
     assert [name for name in names if name != "nnapi-reference"] == accelerators
+    if target == "linux-aarch64":  # QEMU has all of them
+        assert found.cpu_variants == ("dotprod", "i8mm")

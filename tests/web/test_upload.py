@@ -30,7 +30,8 @@ def test_model_and_dataset_start_a_compilation(
     page.get_by_label("Dataset").set_input_files(DATASET)
     page.get_by_label("Level 2 Android 9").check()
     page.get_by_label("Level 7").uncheck()
-    page.get_by_label("x86_64").check()
+    page.get_by_label("x86_64", exact=True).check()
+    page.get_by_label("avx2").check()
     page.get_by_label("Any one device").check()
     page.get_by_label("Keep on the CPU").fill("Softmax, Erf")
     page.get_by_role("button", name="Compile").click()
@@ -48,6 +49,7 @@ def test_model_and_dataset_start_a_compilation(
             "only_nodes": [],
             "accelerators": ["nnapi"],
             "min_subgraph_ops": 1,
+            "cpu_variants": ["avx2"],
             "precision": "float32",
             "nnapi": dict.fromkeys(NnapiSettings.model_fields),
             "input_shapes": {},

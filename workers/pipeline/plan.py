@@ -9,7 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import JobSpec
-from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+from service.contracts.targets import (
+    MAX_FEATURE_LEVEL,
+    MIN_FEATURE_LEVEL,
+    Abi,
+    require_usable,
+    variants_of,
+)
 from workers.backends.registry import require_known
 
 
@@ -66,19 +72,24 @@ def plan(job: JobInput) -> Plan:
             )
     require_known(job.spec.options.accelerators)
     abis = tuple(abi for abi in Abi if any(target.abi is abi for target in job.spec.targets))
-    fixed = 3  # ingest, reference, partition
-    per_level = 1  # codegen
-    per_target = 3  # build, link, package
+    require_usable(job.spec.options.cpu_variants, abis)
     return Plan(
         job=job,
         levels=levels,
         abis=abis,
-        step_count=fixed
-        + per_level * len(levels)
-        + 2 * len(abis)
-        + per_target * len(job.spec.targets),
+        step_count=_steps(job.spec, levels, abis),
         versions={name: _version(name) for name in _VERSIONED},
     )
+
+
+def _steps(spec: JobSpec, levels: tuple[int, ...], abis: tuple[Abi, ...]) -> int:
+    """Every step that `run` reports or skips."""
+    fixed = 3  # ingest, reference, partition
+    per_library = 2  # build, link; of the twin and of each level's library
+    libraries = {abi: 1 + len(variants_of(abi, spec.options.cpu_variants)) for abi in abis}
+    built = sum(libraries.values()) + sum(libraries[target.abi] for target in spec.targets)
+    packages = len(spec.targets)
+    return fixed + len(levels) + per_library * built + packages
 
 
 def _version(name: str) -> str:

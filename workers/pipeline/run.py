@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from service.contracts.artifacts import CpuPart, LevelCoverage, Manifest, Part, PartRole
+import tvm
+
+from service.contracts.artifacts import ExplanationReport, LevelCoverage, Manifest, PartRole
 from service.contracts.jobs import (
     BuiltArtifact,
     CompileOptions,
@@ -19,15 +21,19 @@ from service.contracts.jobs import (
     Stage,
     StageEvent,
 )
-from service.contracts.kernels import AppliedTuning, Signature
-from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+from service.contracts.targets import (
+    MAX_FEATURE_LEVEL,
+    MIN_FEATURE_LEVEL,
+    Abi,
+    CpuVariant,
+    variants_of,
+)
 from workers.backends.base import Backend
-from workers.backends.cpu.tuned import Tunings
 from workers.backends.registry import make_backend
 from workers.pipeline.blobs import BlobFolder
 from workers.pipeline.explain import coverage_of
+from workers.pipeline.libraries import Libraries, LibraryBuilder
 from workers.pipeline.plan import Plan
-from workers.pipeline.stages import build as build_stage
 from workers.pipeline.stages.codegen import codegen
 from workers.pipeline.stages.ingest import IngestedModel, ingest
 from workers.pipeline.stages.partition import Partition, partition
@@ -62,27 +68,6 @@ class _Split:
         return replace(self, partition=replace(self.partition, report=report))
 
 
-_LIBRARY_PATHS = {PartRole.LIBRARY: "model.so", PartRole.CPU_TWIN: "model_cpu.so"}
-
-
-@dataclass(frozen=True)
-class _Library:
-    """A linked library, what its code takes, and the records its kernels were scheduled by."""
-
-    part: Part
-    cpu: CpuPart
-    tuned: tuple[AppliedTuning, ...]
-
-    def as_library(self) -> _Library:
-        """The twin in the place of the library with the subgraphs, where there are none."""
-        path = _LIBRARY_PATHS[PartRole.LIBRARY]
-        return replace(
-            self,
-            part=self.part.model_copy(update={"role": PartRole.LIBRARY, "path": path}),
-            cpu=self.cpu.model_copy(update={"path": path}),
-        )
-
-
 def _recorded(
     options: CompileOptions, model: IngestedModel, precision: Precision
 ) -> dict[str, str]:
@@ -93,6 +78,7 @@ def _recorded(
         "only_nodes": ",".join(options.only_nodes),
         "accelerators": ",".join(options.accelerators),
         "min_subgraph_ops": str(options.min_subgraph_ops),
+        "cpu_variants": ",".join(options.cpu_variants),
         "precision": precision,
         "precision_asked": options.precision,
         "input_shapes": ";".join(
@@ -110,7 +96,7 @@ class _Run:
         self._report = report
         self._done = 0
         self._durations: dict[str, int] = {}
-        self._kernels: dict[Abi, set[Signature]] = {abi: set() for abi in plan.abis}
+        self._builder = LibraryBuilder(plan.job.spec, plan.job.stub_dir, self._scratch, self._blobs)
 
     def run(self) -> CompileOutcome:
         started = time.perf_counter()
@@ -124,7 +110,7 @@ class _Run:
             )
         with self._step(Stage.PARTITION):
             splits = self._partition(model)
-        twins = {abi: self._twin(model, abi) for abi in self._plan.abis}
+        twins = {abi: self._twins(model.graph.module, abi) for abi in self._plan.abis}
         artifacts = [
             a for level in self._plan.levels for a in self._level(model, splits[level], twins)
         ]
@@ -142,33 +128,30 @@ class _Run:
             signature=model.signature,
             evaluation=evaluation,
             artifacts=tuple(artifacts),
-            kernels={abi: tuple(sorted(found)) for abi, found in self._kernels.items()},
+            kernels={abi: tuple(sorted(found)) for abi, found in self._builder.kernels.items()},
             stage_durations_us=self._durations,
             child_duration_us=_micros(time.perf_counter() - started),
         )
 
-    def _link(self, module: object, abi: Abi, role: PartRole, level: int | None) -> _Library:
-        """Build and link one library."""
-        tunings = Tunings(one for one in self._plan.job.spec.tuned if one.abi is abi)
-        with self._step(Stage.BUILD, level, abi):
-            built = build_stage.build(module, abi, tunings)
-        self._kernels[abi] |= tunings.signatures
-        # The file's name becomes the soname; the same for all, or no two levels would share.
-        library = self._scratch / _LIBRARY_PATHS[role]
-        with self._step(Stage.LINK, level, abi):
-            build_stage.link(built.executable.vm, abi, self._plan.job.stub_dir, library)
-            sha256 = self._blobs.add_file(library)
-        cpu = CpuPart(
-            path=library.name,
-            activation_bytes=built.executable.activation_bytes,
-            unscheduled_kernels=built.unscheduled,
-        )
-        part = self._blobs.part(role, library.name, sha256)
-        return _Library(part, cpu, tuple(tunings.applied))
+    def _twins(self, module: tvm.IRModule, abi: Abi) -> Libraries:
+        """The whole model on the CPU: one library an ABI and variant, the same at every level."""
+        return self._build(module, PartRole.CPU_TWIN, abi, self._variants(abi), None)
 
-    def _twin(self, model: IngestedModel, abi: Abi) -> _Library:
-        """The whole model on the CPU: one library an ABI, the same at every level."""
-        return self._link(model.graph.module, abi, PartRole.CPU_TWIN, None)
+    def _variants(self, abi: Abi) -> tuple[CpuVariant, ...]:
+        return variants_of(abi, self._plan.job.spec.options.cpu_variants)
+
+    def _build(
+        self,
+        module: tvm.IRModule,
+        role: PartRole,
+        abi: Abi,
+        variants: tuple[CpuVariant, ...],
+        level: int | None,
+    ) -> Libraries:
+        def step(stage: Stage, message: str) -> AbstractContextManager[None]:
+            return self._step(stage, level, abi, message)
+
+        return self._builder.build(module, role, abi, variants, step)
 
     def _partition(self, model: IngestedModel) -> dict[int, _Split]:
         """Every level, asked for or not: the reports say what the others would offload."""
@@ -181,7 +164,7 @@ class _Run:
         return {level: split.with_coverage(coverage) for level, split in splits.items()}
 
     def _level(
-        self, model: IngestedModel, chosen: _Split, twins: dict[Abi, _Library]
+        self, model: IngestedModel, chosen: _Split, twins: dict[Abi, Libraries]
     ) -> Iterator[BuiltArtifact]:
         job, spec = self._plan.job, self._plan.job.spec
         backend, split = chosen.backend, chosen.partition
@@ -197,26 +180,30 @@ class _Run:
             if target.feature_level != level:
                 continue
             twin = twins[target.abi]
-            library = self._library(module, target, twin, is_cpu_only=not encoding.regions)
+            library = twin.as_library()
+            if encoding.regions:
+                library = self._library(module, target, split.report)
+            else:
+                self._skip(2 * (1 + len(self._variants(target.abi))))
             with self._step(Stage.PACKAGE, level, target.abi):
                 manifest = self._manifest(model, chosen, target, needed_level)
                 added = {
-                    "parts": (library.part, twin.part, *shared),
-                    "cpu": (library.cpu, twin.cpu),
+                    "parts": (*library.parts, *twin.parts, *shared),
+                    "cpu": (*library.cpu, *twin.cpu),
                     # A kernel of both libraries is named once.
                     "tuned_kernels": tuple(dict.fromkeys((*library.tuned, *twin.tuned))),
                 }
                 yield BuiltArtifact(target=target, manifest=manifest.model_copy(update=added))
 
     def _library(
-        self, module: object, target: CompileTarget, twin: _Library, is_cpu_only: bool
-    ) -> _Library:
-        """The library with the subgraphs; where there are none it is the twin itself."""
-        level, abi = target.feature_level, target.abi
-        if is_cpu_only:
-            self._skip(2)
-            return twin.as_library()
-        return self._link(module, abi, PartRole.LIBRARY, level)
+        self, module: tvm.IRModule, target: CompileTarget, report: ExplanationReport
+    ) -> Libraries:
+        """The subgraphs, and what stays on the CPU; where nothing does, for all processors."""
+        variants = self._variants(target.abi)
+        if report.offloaded_count == report.operation_count:
+            self._skip(2 * len(variants))
+            variants = ()
+        return self._build(module, PartRole.LIBRARY, target.abi, variants, target.feature_level)
 
     def _manifest(
         self, model: IngestedModel, chosen: _Split, target: CompileTarget, needed_level: int
@@ -241,7 +228,7 @@ class _Run:
 
     @contextmanager
     def _step(
-        self, stage: Stage, level: int | None = None, abi: Abi | None = None
+        self, stage: Stage, level: int | None = None, abi: Abi | None = None, message: str = ""
     ) -> Iterator[None]:
         event = StageEvent(
             stage=stage,
@@ -249,6 +236,7 @@ class _Run:
             abi=abi,
             done=self._done,
             total=self._plan.step_count,
+            message=message,
         )
         self._report(event)
         started = time.perf_counter()

@@ -1,10 +1,10 @@
-"""What TVM compiles for, per Android ABI: the least every device of that ABI has."""
+"""What TVM compiles for, per Android ABI: what every device of it has, or a variant's more."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 
 MIN_API_LEVEL = 27
 """Android 8.1, the first release with NNAPI."""
@@ -32,6 +32,28 @@ def triple_for(abi: Abi) -> str:
     return _TRIPLES[abi]
 
 
-def target_for(abi: Abi) -> dict[str, Any]:
-    """The dictionary `tvm.target.Target` takes for code that runs on every device of an ABI."""
-    return {"kind": "llvm", "mtriple": triple_for(abi), **_CPUS[abi]}
+# LLVM's names of what CPU_REQUIREMENTS lists. No architecture version is named: it would allow
+# instructions that the requirements do not ask the device for.
+_DOTPROD = ("+fullfp16", "+dotprod")
+_AVX2 = ("+avx2", "+fma", "+f16c")
+_FEATURES: dict[CpuVariant, tuple[str, ...]] = {
+    CpuVariant.DOTPROD: _DOTPROD,
+    CpuVariant.I8MM: (*_DOTPROD, "+i8mm"),
+    CpuVariant.AVX2: _AVX2,
+    CpuVariant.AVX512: (
+        *_AVX2,
+        *("+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512vnni"),
+    ),
+}
+
+
+def target_for(abi: Abi, variant: CpuVariant | None = None) -> dict[str, Any]:
+    """The dictionary `tvm.target.Target` takes.
+
+    Args:
+        abi: what to compile for.
+        variant: of that ABI; None: code that runs on every device of it.
+    """
+    cpu = _CPUS[abi]
+    attributes = [*cpu["mattr"], *(_FEATURES[variant] if variant else ())]
+    return {"kind": "llvm", "mtriple": triple_for(abi), **cpu, "mattr": attributes}

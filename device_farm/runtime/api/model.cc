@@ -50,7 +50,7 @@ std::string ReportText(const Package& package) {
 
 Model::Model(const std::string& directory, const ModelOptions& options)
     : options_(options),
-      package_(Package::Load(directory)),
+      package_(Package::Load(directory, CpuChoice(options_.cpu_variant, CpuFeatures()))),
       inputs_(package_.inputs.size()),
       subgraphs_("[]") {
   SetThreads(options_.threads);
@@ -74,7 +74,7 @@ void Model::OpenLibrary() {
   if (package_.subgraph_count > 0) nnapi_ = DescribeNnapi();
   const size_t others = CountSubgraphs();
   library_ = package_.library;
-  session_.emplace(OpenSession(library_, package_.entry));
+  session_.emplace(OpenSession(library_.path, package_.entry));
   const size_t mine = CountSubgraphs() - others;
   try {
     CompileSubgraphs();
@@ -88,7 +88,7 @@ void Model::OpenLibrary() {
 void Model::OpenTwin() {
   CloseSession();
   library_ = package_.cpu_twin;
-  session_.emplace(OpenSession(library_, package_.entry));
+  session_.emplace(OpenSession(library_.path, package_.entry));
 }
 
 void Model::WithTwin(const std::function<void()>& work) {
@@ -150,9 +150,10 @@ std::string Model::Explain() const {
   JsonObject facts;
   const bool twin = options_.mode == Mode::kCpu || fallback_.has_value();
   facts.Add("engine", twin ? "cpu" : package_.PlannedEngine())
-      .Add("library", FileName(library_))
+      .Add("library", FileName(library_.path))
       .Add("operations", package_.operation_count)
       .Add("offloaded_operations", twin ? int64_t{0} : package_.offloaded_count);
+  if (!library_.cpu_variant.empty()) facts.Add("cpu_variant", library_.cpu_variant);
   JsonObject reason;
   std::string text = facts.Text();
   text.pop_back();  // members that are JSON already follow

@@ -54,7 +54,7 @@ class Model {
   std::vector<tvm::ffi::Tensor> outputs_;
   std::optional<Session> session_;
   std::optional<Fallback> fallback_;
-  std::string library_;    // path of what is loaded
+  Library library_;        // what is loaded
   std::string nnapi_;      // JSON object; empty: not asked
   std::string subgraphs_;  // JSON array
 };

@@ -44,7 +44,8 @@ int64_t ParseCount(const std::string& option, const std::string& text, int64_t l
 }
 
 bool ModelOptions::Knows(const std::string& name) {
-  return name == "mode" || name == "nnapi-library" || name == "threads" || IsNnapiSetting(name);
+  return name == "mode" || name == "nnapi-library" || name == "threads" || name == "cpu-variant" ||
+         IsNnapiSetting(name);
 }
 
 void ModelOptions::Set(const std::string& name, const std::string& value) {
@@ -54,6 +55,8 @@ void ModelOptions::Set(const std::string& name, const std::string& value) {
     nnapi_library = value;
   } else if (name == "threads") {
     threads = ParseCount("threads", value, 0, kMostThreads);
+  } else if (name == "cpu-variant") {
+    cpu_variant = value;
   } else if (IsNnapiSetting(name)) {
     nnapi_settings.emplace_back(name, value);
   } else {

@@ -18,7 +18,8 @@ struct ModelOptions {
   Mode mode = Mode::kAuto;
   std::string nnapi_library = "libneuralnetworks.so";
   NnapiSettings nnapi_settings;
-  int64_t threads = 0;  // 0: TVM's default
+  int64_t threads = 0;               // 0: TVM's default
+  std::string cpu_variant = "auto";  // or baseline, or the name of one
 
   // Whether `name` is one of docs/reference/runner.md, without its dashes, that Set takes.
   static bool Knows(const std::string& name);

@@ -88,7 +88,7 @@ NNFARM_API const char* nnfarm_last_error(void);
 
 /* How models are to be run; null stands for the defaults. May be freed once a model is open. */
 NNFARM_API nnfarm_status nnfarm_options_create(nnfarm_options** options);
-/* Sets `mode`, `threads`, `nnapi-library` or an NNAPI setting (`device`, `cache-dir`, ...) by the name
+/* Sets `mode`, `threads`, `cpu-variant`, `nnapi-library` or an NNAPI setting (`device`, `cache-dir`, ...) by the name
  * and value it has in docs/reference/runner.md. `threads` is the process's: it counts for pools that
  * start later, so set it where the first model is opened. Values of NNAPI settings are checked when a model is opened. */
 NNFARM_API nnfarm_status nnfarm_options_set(nnfarm_options* options, const char* name,

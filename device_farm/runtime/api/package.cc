@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "api/run_error.h"
 #include "base/file.h"
@@ -46,21 +47,35 @@ std::string CheckPart(const std::string& directory, const JsonValue& part) {
   return path;
 }
 
-void ParseParts(const JsonValue& parts, Package* package) {
+void TakeLibrary(const JsonValue& part, const std::string& path, CpuChoice* choice,
+                 Library* library) {
+  Library found{path, ""};
+  if (part.Has("cpu_variant") && !part.Get("cpu_variant").IsNull()) {
+    found.cpu_variant = part.Get("cpu_variant").String();
+  }
+  std::vector<std::string> features;
+  if (part.Has("cpu_features")) {
+    for (const JsonValue& name : part.Get("cpu_features").Items()) features.push_back(name.String());
+  }
+  if (choice->Takes(found.cpu_variant, features)) *library = found;
+}
+
+void ParseParts(const JsonValue& parts, CpuChoice* choice, Package* package) {
   for (const JsonValue& part : parts.Items()) {
     const std::string path = CheckPart(package->directory, part);
     const std::string role = part.Get("role").String();
-    if (role == "library") package->library = path;
-    if (role == "cpu_twin") package->cpu_twin = path;
+    if (role == "library") TakeLibrary(part, path, choice, &package->library);
+    if (role == "cpu_twin") TakeLibrary(part, path, choice, &package->cpu_twin);
     if (role == "report") package->report = path;
   }
   // Nothing offloaded: the library may be the twin itself, named once.
   if (package->subgraph_count == 0) {
-    if (package->library.empty()) package->library = package->cpu_twin;
-    if (package->cpu_twin.empty()) package->cpu_twin = package->library;
+    if (package->library.path.empty()) package->library = package->cpu_twin;
+    if (package->cpu_twin.path.empty()) package->cpu_twin = package->library;
   }
-  if (package->library.empty()) parts.Refuse("no part has the role library");
-  if (package->cpu_twin.empty()) parts.Refuse("no part has the role cpu_twin");
+  if (package->library.path.empty()) parts.Refuse("no part has the role library");
+  if (package->cpu_twin.path.empty()) parts.Refuse("no part has the role cpu_twin");
+  choice->RequireFound();
 }
 
 // Optional: `{"preference": "low-power"}`, names and values of the runner's options.
@@ -87,15 +102,16 @@ bool TensorSpec::Takes(const std::vector<int64_t>& given) const {
   return std::equal(shape.begin(), shape.end(), given.begin(), given.end(), fits);
 }
 
-Package Package::Load(const std::string& directory) {
+Package Package::Load(const std::string& directory, CpuChoice choice) {
   try {
-    return Parse(directory, ReadText(directory + "/manifest.json"));
+    return Parse(directory, ReadText(directory + "/manifest.json"), std::move(choice));
   } catch (const tvm::ffi::Error& error) {
     ThrowBadPackage(error.message());
   }
 }
 
-Package Package::Parse(const std::string& directory, std::string_view manifest) {
+Package Package::Parse(const std::string& directory, std::string_view manifest,
+                       CpuChoice choice) {
   const JsonValue json = JsonValue::Parse(manifest, "manifest.json");
   if (json.Get("format").String() != "nnfarm.package") json.Refuse("not an nnfarm.package");
   json.Get("format_version").Int(kFormatVersion, kFormatVersion);
@@ -109,7 +125,7 @@ Package Package::Parse(const std::string& directory, std::string_view manifest) 
   package.offloaded_count = json.Get("offloaded_count").Int(0, kMaxInt64);
   package.operation_count = json.Get("operation_count").Int(0, kMaxInt64);
   package.nnapi_settings = ParseNnapiSettings(json);
-  ParseParts(json.Get("parts"), &package);
+  ParseParts(json.Get("parts"), &choice, &package);
   return package;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/cpu_features.h"
 #include "api/element_type.h"
 #include "api/model_options.h"
 
@@ -21,12 +22,17 @@ struct TensorSpec {
   bool Takes(const std::vector<int64_t>& given) const;
 };
 
+struct Library {
+  std::string path;
+  std::string cpu_variant;  // empty: for every device of the ABI
+};
+
 struct Package {
   std::string directory;
   std::string entry;
-  std::string library;   // path of model.so
-  std::string cpu_twin;  // path of model_cpu.so
-  std::string report;    // path of report.json; empty: none
+  Library library;     // model.so, or a variant of it
+  Library cpu_twin;    // model_cpu.so, or a variant of it
+  std::string report;  // path of report.json; empty: none
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
   NnapiSettings nnapi_settings;
@@ -35,11 +41,11 @@ struct Package {
   int64_t operation_count = 0;
 
   // Reads manifest.json and checks that every part is there with its size.
-  // Throws RunError (bad package).
-  static Package Load(const std::string& directory);
+  // Throws RunError (bad package; usage: what CpuChoice refuses).
+  static Package Load(const std::string& directory, CpuChoice choice);
 
   // Reads the text of a manifest for `directory`; throws ffi::Error ("ValueError"), too.
-  static Package Parse(const std::string& directory, std::string_view manifest);
+  static Package Parse(const std::string& directory, std::string_view manifest, CpuChoice choice);
 
   // What computes when no fallback happens: nnapi, mixed or cpu.
   const char* PlannedEngine() const;

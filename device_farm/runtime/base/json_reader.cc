@@ -89,6 +89,8 @@ std::vector<JsonValue> JsonValue::Items() const {
   return items;
 }
 
+bool JsonValue::IsNull() const { return value_ == nullptr; }
+
 int64_t JsonValue::Int(int64_t least, int64_t most) const {
   const auto number = value_.as<int64_t>();
   if (!number.has_value()) Refuse("an integer is expected");

@@ -24,6 +24,7 @@ class JsonValue {
   std::vector<std::string> Keys() const;
   std::vector<JsonValue> Items() const;
 
+  bool IsNull() const;
   int64_t Int(int64_t least, int64_t most) const;
   double Number() const;
   bool Bool() const;

@@ -11,7 +11,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     nnfarm::Package::Parse("/nonexistent",
-                           std::string_view(reinterpret_cast<const char*>(data), size));
+                           std::string_view(reinterpret_cast<const char*>(data), size),
+                           nnfarm::CpuChoice("auto", {"asimddp"}));
   } catch (const nnfarm::RunError&) {
   } catch (const tvm::ffi::Error& error) {
     if (error.kind() != "ValueError" && error.kind() != "OSError") throw;

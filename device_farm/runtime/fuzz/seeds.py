@@ -48,6 +48,14 @@ _MANIFEST: dict[str, object] = {
     "parts": [
         {"role": "library", "path": "model.so", "sha256": "0" * 64, "size_bytes": 1},
         {"role": "cpu_twin", "path": "model_cpu.so", "sha256": "0" * 64, "size_bytes": 2},
+        {
+            "role": "cpu_twin",
+            "path": "model_cpu.dotprod.so",
+            "sha256": "0" * 64,
+            "size_bytes": 2,
+            "cpu_variant": "dotprod",
+            "cpu_features": ["asimddp"],
+        },
     ],
 }
 _JSON = (

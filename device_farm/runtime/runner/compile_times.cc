@@ -23,7 +23,7 @@ constexpr int64_t kCacheLevel = 3;
 // Runs in the child. One line: the times of all subgraphs in microseconds, and the feature level.
 void CompileAndSay(const Package& package, const Say& say) {
   try {
-    const Session session = OpenSession(package.library, package.entry);
+    const Session session = OpenSession(package.library.path, package.entry);
     CompileSubgraphs();
     double compile_us = 0.0;
     const std::string text = DescribeSubgraphs();

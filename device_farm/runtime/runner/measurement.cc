@@ -96,15 +96,17 @@ void MeasureSession(const Options& options, const Package& package, const Sessio
 
 }  // namespace
 
-void MeasureLibrary(const Options& options, const Package& package, const std::string& library,
+void MeasureLibrary(const Options& options, const Package& package, const Library& library,
                     InputFeed* inputs) {
   // Bound threads only: TVM binds them itself otherwise. Not earlier, as the trial forks.
   if (!options.affinity.empty()) StartThreadPool(options.model.threads);
-  const bool has_subgraphs = library != package.cpu_twin;
+  const bool has_subgraphs = library.path != package.cpu_twin.path;
   const Clock::time_point start = Clock::now();
-  const Session session = OpenSession(library, package.entry);
-  Emit(NewEvent("loaded").Add("library", FileName(library)).Add("load_us",
-                                                                MicrosecondsSince(start)));
+  const Session session = OpenSession(library.path, package.entry);
+  JsonObject loaded = NewEvent("loaded");
+  loaded.Add("library", FileName(library.path)).Add("load_us", MicrosecondsSince(start));
+  if (!library.cpu_variant.empty()) loaded.Add("cpu_variant", library.cpu_variant);
+  Emit(loaded);
   std::set<std::string> subgraphs;
   if (has_subgraphs) {
     CompileSubgraphs();
@@ -114,9 +116,9 @@ void MeasureLibrary(const Options& options, const Package& package, const std::s
   if (options.per_op) EmitOperations(options, session, *inputs, subgraphs);
 }
 
-void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs,
+void TryLibrary(const Package& package, const Library& library, InputFeed* inputs,
                 const std::function<void(const std::string&)>& before_nnapi) {
-  const Session session = OpenSession(library, package.entry);
+  const Session session = OpenSession(library.path, package.entry);
   before_nnapi(DescribeSubgraphs());
   CompileSubgraphs();
   inputs->Load(0);

@@ -13,12 +13,12 @@ namespace nnfarm {
 
 // Loads `library`, compiles its subgraphs, measures sample 0 and computes every sample's outputs.
 // Emits loaded, subgraph, compile_times, first_run, latency, outputs and operations. Throws ffi::Error and RunError.
-void MeasureLibrary(const Options& options, const Package& package, const std::string& library,
+void MeasureLibrary(const Options& options, const Package& package, const Library& library,
                     InputFeed* inputs);
 
 // Loads `library`, compiles its subgraphs and runs sample 0 once, saying nothing. `before_nnapi`
 // gets DescribeSubgraphs' text between loading and compiling.
-void TryLibrary(const Package& package, const std::string& library, InputFeed* inputs,
+void TryLibrary(const Package& package, const Library& library, InputFeed* inputs,
                 const std::function<void(const std::string&)>& before_nnapi);
 
 }  // namespace nnfarm

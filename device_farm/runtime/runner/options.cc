@@ -135,6 +135,7 @@ const char* UsageText() {
          "CPU\n"
          "  --threads N              0: as many as --affinity has CPUs, or TVM's default\n"
          "  --affinity big|all|MASK  CPUs to use; MASK is hexadecimal, 1 is CPU 0\n"
+         "  --cpu-variant auto|baseline|NAME  of the package's codes; auto: the fastest it can run\n"
          "\n"
          "One JSON object a line on standard output. Exit codes: 0 done, 2 usage, 3 package,\n"
          "4 inputs, 5 failed, 6 NNAPI failed in mode nnapi, 7 no space for outputs.\n";

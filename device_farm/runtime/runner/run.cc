@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/cpu.h"
+#include "api/cpu_features.h"
 #include "api/fallback.h"
 #include "api/package.h"
 #include "api/player_calls.h"
@@ -214,6 +215,7 @@ void EmitMemory() { Emit(NewEvent("memory").Add("peak_rss_bytes", PeakRssBytes()
 
 void Probe(const Options& options) {
   EmitStart();
+  Emit(NewEvent("cpu").Add("features", CpuFeatures()));
   CallGlobal("nnfarm.nnapi.set_library", ffi::String(options.model.nnapi_library));
   ProbeAnd(options, [](const Say&) {});
 }
@@ -221,7 +223,8 @@ void Probe(const Options& options) {
 void RunPackage(const Options& given) {
   EmitStart();
   Options options = given;
-  const Package package = Package::Load(options.package);
+  const Package package = Package::Load(
+      options.package, CpuChoice(options.model.cpu_variant, CpuFeatures()));
   InputFeed inputs(package.inputs, options.inputs);
   if (options.compile_times) MakeCacheDir(options);
   options.model.threads = ChooseThreads(given);

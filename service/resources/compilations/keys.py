@@ -69,5 +69,5 @@ def _with_records(request: Sha256, record_ids: Sequence[str]) -> Sha256:
 
 def _in_any_order(options: CompileOptions) -> dict[str, object]:
     """Options as JSON, the lists whose order says nothing sorted."""
-    sets = ("exclude_ops", "exclude_nodes", "only_nodes")
+    sets = ("exclude_ops", "exclude_nodes", "only_nodes", "cpu_variants")
     return options.model_dump() | {name: sorted(set(getattr(options, name))) for name in sets}

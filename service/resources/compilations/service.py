@@ -9,7 +9,12 @@ from sqlalchemy.orm import Session
 from service.contracts.artifacts import Sha256
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import CompileTarget, JobStatus
-from service.contracts.targets import MAX_FEATURE_LEVEL, MIN_FEATURE_LEVEL, Abi
+from service.contracts.targets import (
+    MAX_FEATURE_LEVEL,
+    MIN_FEATURE_LEVEL,
+    Abi,
+    require_usable,
+)
 from service.identifiers import new_id
 from service.jobs import lifecycle
 from service.resources.artifacts import repository as artifacts
@@ -35,8 +40,8 @@ def request_compilation(
     """Begin a compilation, or join the one of the same key; answers the row and whether it is new.
 
     Raises:
-        NnfarmError: ``compile.bad_level``, ``compile.bad_abi``, ``request.not_found`` or
-            ``dataset.mismatch``.
+        NnfarmError: ``compile.bad_level``, ``compile.bad_abi``, ``compile.bad_option``,
+            ``request.not_found`` or ``dataset.mismatch``.
     """
     targets = _targets(request)
     model = model_rules.require_model(session, request.model_id)
@@ -117,6 +122,7 @@ def _targets(request: CompilationRequest) -> tuple[CompileTarget, ...]:
             raise NnfarmError(
                 "compile.bad_abi", f"ABI {abi!r} is not one of {', '.join(known)}.", abi=abi
             )
+    require_usable(request.options.cpu_variants, request.abis)
     return tuple(
         CompileTarget(feature_level=level, abi=Abi(abi))
         for abi in sorted(set(request.abis))

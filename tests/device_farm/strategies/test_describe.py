@@ -10,7 +10,7 @@ from device_farm.protocols.device import DeviceLostError
 from device_farm.resources.bundles import MissingBundleError, find_bundle
 from device_farm.strategies.describe import describe
 from device_farm.strategies.recovery import recover
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 from tests.device_farm.conftest import MakePhone
 from tests.device_farm.stand_in import make_runtime_dir
 
@@ -26,6 +26,7 @@ def test_a_phone_is_described_by_its_properties_and_the_probe(
     assert [(a.name, a.type, a.feature_level) for a in found.accelerators] == [
         ("npu", "accelerator", 4)
     ]
+    assert found.cpu_variants == (CpuVariant.AVX2,)
     assert found.reason_unusable == ""
 
 

@@ -83,6 +83,7 @@ def test_a_good_run_is_measured_on_every_sample(
     measurement = measure(package, result, tmp_path)
     assert measurement.engine == "nnapi"
     assert measurement.accelerators == ("npu/1.0/4",)
+    assert measurement.cpu_variant == "avx2"
     assert measurement.latency.median_us == 101
     assert measurement.latency.simulated
     assert (measurement.load_us, measurement.compile_us, measurement.first_run_us) == (10.5, 20, 30)

@@ -29,6 +29,11 @@ def problem(farm: Farm, **body: Any) -> dict[str, Any]:
         ({"levels": []}, "request.invalid", "body.levels"),
         ({"levels": ["one"]}, "request.invalid", "body.levels.0"),
         ({"abis": ["mips"]}, "compile.bad_abi", "'mips'"),
+        (
+            {"abis": ["x86_64"], "options": {"cpu_variants": ["avx2", "i8mm"]}},
+            "compile.bad_option",
+            "i8mm is one of arm64-v8a",
+        ),
         ({"model_id": "mod_none"}, "request.not_found", "mod_none"),
         ({"dataset_id": "dat_none"}, "request.not_found", "dat_none"),
         ({"run_on": ["dev_none"]}, "request.not_found", "dev_none"),

@@ -14,7 +14,7 @@ import pytest
 from onnx import helper
 from safetensors.numpy import load_file
 
-from service.contracts.artifacts import ExplanationReport, OperationPlacement
+from service.contracts.artifacts import ExplanationReport, Manifest, OperationPlacement, PartRole
 from service.contracts.errors import Problem
 from service.contracts.jobs import CompileOptions, CompileOutcome, JobSpec, StageEvent
 from service.contracts.nnapi_settings import NnapiSettings
@@ -114,6 +114,43 @@ def test_levels_share_the_twin_and_equal_parts(compile_model: Any) -> None:
     assert len({parts["model_cpu.so"] for parts in by_path}) == 1
     assert len({parts["weights.bin"] for parts in by_path}) == 1
     assert len({parts["model.so"] for parts in by_path}) == 1  # the same operations at all three
+
+
+def test_code_for_newer_processors_stands_beside_the_baseline(compile_model: Any) -> None:
+    options = CompileOptions(cpu_variants=("avx512", "avx2", "dotprod"))
+    targets = [(1, "x86_64"), (1, "arm64-v8a")]
+    folder, code = compile_model(_network(), targets, options=options)
+    assert code == 0
+    manifests = [a.manifest for a in _outcome(folder).artifacts]
+    assert [list(_variants_of(m, PartRole.LIBRARY)) for m in manifests] == [
+        ["model.so", "model.avx2.so", "model.avx512.so"],  # Atan stays on the CPU
+        ["model.so"],
+    ]
+    twins = _variants_of(manifests[0], PartRole.CPU_TWIN)
+    assert list(twins) == ["model_cpu.so", "model_cpu.avx2.so", "model_cpu.avx512.so"]
+    assert twins["model_cpu.so"] == ()
+    assert twins["model_cpu.avx2.so"] == ("avx2", "fma", "f16c")
+    # Of float32 the code is the same.
+    assert list(_variants_of(manifests[1], PartRole.CPU_TWIN)) == ["model_cpu.so"]
+    assert [cpu.path for cpu in manifests[0].cpu] == [
+        *_variants_of(manifests[0], PartRole.LIBRARY),
+        *twins,
+    ]
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    assert events[-1]["done"] == events[-1]["total"]
+
+
+def _variants_of(manifest: Manifest, role: PartRole) -> dict[str, tuple[str, ...]]:
+    return {p.path: p.cpu_features for p in manifest.parts if p.role is role}
+
+
+def test_a_variant_of_another_abi_is_refused(compile_model: Any) -> None:
+    options = CompileOptions(cpu_variants=("dotprod",))
+    folder, code = compile_model(_network(), [(1, "x86_64")], options=options)
+    assert code != 0
+    problem = Problem.model_validate_json((folder / "problem.json").read_text())
+    assert problem.code == "compile.bad_option"
+    assert "dotprod is one of arm64-v8a" in problem.detail
 
 
 def test_same_input_gives_the_same_bytes(compile_model: Any) -> None:

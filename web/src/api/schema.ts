@@ -1328,6 +1328,7 @@ export interface components {
              *       "accelerators": [
              *         "nnapi"
              *       ],
+             *       "cpu_variants": [],
              *       "exclude_nodes": [],
              *       "exclude_ops": [],
              *       "input_shapes": {},
@@ -1361,6 +1362,15 @@ export interface components {
              *     ]
              */
             accelerators: string[];
+            /**
+             * Cpu Variants
+             * @description Processors beyond the ABI's baseline to build the code for the CPU for as well. A package then has a library more for each, and the device takes what it can run
+             * @default []
+             * @example [
+             *       "dotprod"
+             *     ]
+             */
+            cpu_variants: components["schemas"]["CpuVariant"][];
             /**
              * Exclude Nodes
              * @description Original nodes kept on the CPU, by name
@@ -1489,6 +1499,12 @@ export interface components {
             unscheduled_kernels: string[];
         };
         /**
+         * CpuVariant
+         * @description Processors beyond an ABI's baseline that the code for the CPU can be built for as well.
+         * @enum {string}
+         */
+        CpuVariant: "dotprod" | "i8mm" | "avx2" | "avx512";
+        /**
          * DType
          * @description Element types at a model's inputs and outputs.
          * @enum {string}
@@ -1590,6 +1606,12 @@ export interface components {
              * @default []
              */
             accelerators: components["schemas"]["Accelerator"][];
+            /**
+             * Cpu Variants
+             * @description Codes for the CPU beyond the ABI's baseline that it can run
+             * @default []
+             */
+            cpu_variants: components["schemas"]["CpuVariant"][];
             /**
              * Feature Level
              * @description NNAPI feature level of the runtime; 0: no NNAPI
@@ -2315,6 +2337,18 @@ export interface components {
          */
         Part: {
             /**
+             * Cpu Features
+             * @description What the processor must have, named as in Linux's /proc/cpuinfo
+             * @default []
+             * @example [
+             *       "asimdhp",
+             *       "asimddp"
+             *     ]
+             */
+            cpu_features: string[];
+            /** @description Built for these processors; null: for every device of the ABI. Of the parts of a role the runtime takes the last one that the device can run */
+            cpu_variant?: components["schemas"]["CpuVariant"] | null;
+            /**
              * Path
              * @description File name inside the package
              * @example model.so
@@ -2721,6 +2755,8 @@ export interface components {
              * @description Of all subgraphs in this run, by cache where it served
              */
             compile_us: number;
+            /** @description Which of the package's codes for the CPU ran; null: the ABI's baseline */
+            cpu_variant?: components["schemas"]["CpuVariant"] | null;
             /**
              * Engine
              * @description nnapi, mixed or cpu: what computed the published numbers

@@ -11,7 +11,7 @@ import tvm
 from tvm import relax
 
 from service.contracts.errors import NnfarmError
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 from workers.backends.cpu.build import lower_for_cpu
 from workers.backends.cpu.executable import Executable, executable_of
 from workers.backends.cpu.tuned import Tunings
@@ -32,18 +32,24 @@ class Built:
     unscheduled: tuple[str, ...]
 
 
-def build(module: tvm.IRModule, abi: Abi, tunings: Tunings | None = None) -> Built:
+def build(
+    module: tvm.IRModule,
+    abi: Abi,
+    variant: CpuVariant | None = None,
+    tunings: Tunings | None = None,
+) -> Built:
     """Compile what is left for the CPU, with LLVM.
 
     Args:
         module: with calls of external modules where something was offloaded.
         abi: what for.
+        variant: of the ABI's processors; None: all of them.
         tunings: schedules of this ABI that measured faster than those of the rules.
 
     Raises:
         NnfarmError: `compile.unsupported_model`, an operation that TVM cannot lower.
     """
-    target = tvm.target.Target(target_for(abi))
+    target = tvm.target.Target(target_for(abi, variant))
     try:
         lowered, unscheduled = lower_for_cpu(module, target, tunings)
         return Built(executable_of(lowered, target), unscheduled)

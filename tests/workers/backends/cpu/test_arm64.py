@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 from service.contracts.jobs import ModelFormat
-from service.contracts.targets import Abi
+from service.contracts.targets import Abi, CpuVariant
 from tests.conftest import BUILD
 from tests.workers.backends.cpu.models import Array, close, feeds_of, network, reference
 from workers.backends.cpu.build import lower_for_cpu
@@ -89,16 +88,14 @@ def every_own_convolution() -> onnx.ModelProto:
     return network(nodes, {"x": (1, 3, 12, 12)}, constants)
 
 
-def target(*features: str) -> tvm.target.Target:
-    """The baseline of arm64-v8a and more, for Linux, so that QEMU runs it."""
-    baseline = target_for(Abi.ARM64_V8A)
-    more = {"mtriple": TRIPLE, "mattr": [*baseline["mattr"], *features]}
-    return tvm.target.Target(baseline | more)
+def target(variant: CpuVariant | None = None) -> tvm.target.Target:
+    """arm64-v8a's, for Linux, so that QEMU runs it."""
+    return tvm.target.Target(target_for(Abi.ARM64_V8A, variant) | {"mtriple": TRIPLE})
 
 
-def lowered(path: Path, *features: str) -> tvm.IRModule:
+def lowered(path: Path, variant: CpuVariant | None = None) -> tvm.IRModule:
     graph = ingest(path, ModelFormat.ONNX, {}).graph
-    module, uncovered = lower_for_cpu(graph.module, target(*features))
+    module, uncovered = lower_for_cpu(graph.module, target(variant))
     assert uncovered == ()
     return module
 
@@ -131,18 +128,18 @@ def manifest(size_bytes: int, data: Array, output: Array) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("is_quantized", "features"),
-    [(False, ()), (True, ()), (True, ("+dotprod",))],
-    ids=["float32", "int8", "int8-dotprod"],
+    ("is_quantized", "variant"),
+    [(False, None), (True, None), (True, CpuVariant.DOTPROD), (True, CpuVariant.I8MM)],
+    ids=["float32", "int8", "int8-dotprod", "int8-i8mm"],
 )
 def test_a_network_of_every_family(
-    tmp_path: Path, is_quantized: bool, features: tuple[str, ...]
+    tmp_path: Path, is_quantized: bool, variant: CpuVariant | None
 ) -> None:
-    play(every_family(is_quantized), 0.02 if is_quantized else 2e-5, tmp_path, features)
+    play(every_family(is_quantized), 0.02 if is_quantized else 2e-5, tmp_path, variant)
 
 
 def test_convolutions_of_our_own(tmp_path: Path) -> None:
-    play(every_own_convolution(), 2e-5, tmp_path, ())
+    play(every_own_convolution(), 2e-5, tmp_path)
 
 
 def test_lstm(tmp_path: Path) -> None:
@@ -151,17 +148,19 @@ def test_lstm(tmp_path: Path) -> None:
         "LSTM", ["x", "w", "r", "b"], ["y"], hidden_size=20, direction="bidirectional"
     )
     constants = [numpy_helper.from_array(array, name) for name, array in tensors.items()]
-    play(network([node], {"x": (7, 2, 6)}, constants), 2e-5, tmp_path, ())
+    play(network([node], {"x": (7, 2, 6)}, constants), 2e-5, tmp_path)
 
 
-def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Sequence[str]) -> None:
+def play(
+    model: onnx.ModelProto, tolerance: float, tmp_path: Path, variant: CpuVariant | None = None
+) -> None:
     """Compiles for arm64, plays under QEMU and compares."""
     runner = BUILD / "runtime" / "linux-aarch64" / "nnfarm_runner"
     if not runner.exists():
         pytest.fail("the arm64 runner is not built: run `make native`", pytrace=False)
     path, library = tmp_path / "model.onnx", tmp_path / "model.so"
     onnx.save(model, path)
-    executable = executable_of(lowered(path, *features), target(*features)).vm
+    executable = executable_of(lowered(path, variant), target(variant)).vm
     executable.export_library(str(library), fcompile=link)
     feeds = feeds_of(model)
     expected = reference(path, feeds)
@@ -178,21 +177,21 @@ def play(model: onnx.ModelProto, tolerance: float, tmp_path: Path, features: Seq
     close(load_file(outputs)["y"][0], expected, tolerance)
 
 
-def assembly_of(path: Path, *features: str) -> str:
+def assembly_of(path: Path, variant: CpuVariant | None = None) -> str:
     kernels = [
         (variable, function)
-        for variable, function in lowered(path, *features).functions.items()
+        for variable, function in lowered(path, variant).functions.items()
         if isinstance(function, tvm.tirx.PrimFunc)
     ]
     module = tvm.IRModule({v: f.with_attr("global_symbol", v.name_hint) for v, f in kernels})
-    source: str = tvm.compile(module, target(*features)).mod.inspect_source("asm")
+    source: str = tvm.compile(module, target(variant)).mod.inspect_source("asm")
     return source
 
 
 def test_integer_sums_are_dot_products_where_the_core_has_them(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(every_family(is_quantized=True), path)
-    assert len(re.findall(r"\bsdot\s", assembly_of(path, "+dotprod"))) > 20
+    assert len(re.findall(r"\bsdot\s", assembly_of(path, CpuVariant.DOTPROD))) > 20
     assert "sdot" not in assembly_of(path)
 
 

@@ -31,6 +31,7 @@ function device(id: string, level: number): Device {
       sdk_level: 30,
       feature_level: level,
       accelerators: [],
+      cpu_variants: [],
       simulated: true,
       reason_unusable: "",
     },

@@ -62,10 +62,11 @@ const ENGINES: Record<string, string> = { nnapi: "NNAPI", mixed: "NNAPI + CPU", 
 
 /** What computed the published numbers, and whether that was a fallback. */
 export function Engine({ measurement }: { measurement: RunMeasurement }) {
-  const { engine, fallbacks, valid } = measurement;
+  const { engine, cpu_variant: variant, fallbacks, valid } = measurement;
   return (
     <>
       <Badge tone={engine === "cpu" ? "cpu" : "nnapi"}>{ENGINES[engine] ?? engine}</Badge>
+      {variant && <div className="soft tiny">CPU code for {variant}</div>}
       {fallbacks.map((fallback) => (
         <div key={fallback.code + fallback.detail} className="tiny" title={fallback.detail}>
           fell back: <code>{fallback.code}</code>

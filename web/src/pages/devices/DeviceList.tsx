@@ -95,7 +95,12 @@ function DeviceRow({ device }: { device: Device }) {
         API {description.sdk_level}
         {level > 0 && <div className="soft tiny">{ANDROID_BY_LEVEL[level]}</div>}
       </td>
-      <td data-label="ABIs">{description.abis.join(", ")}</td>
+      <td data-label="ABIs">
+        {description.abis.join(", ")}
+        {description.cpu_variants.length > 0 && (
+          <div className="soft tiny">{description.cpu_variants.join(", ")}</div>
+        )}
+      </td>
       <td data-label="Accelerators">
         <Accelerators device={device} />
       </td>

@@ -7,6 +7,7 @@ import { Button } from "../../ui/Button";
 import { ANDROID_BY_LEVEL, LEVELS } from "../../ui/levels";
 import { ProblemNotice } from "../../ui/ProblemNotice";
 import { useTitle } from "../../ui/useTitle";
+import { variantsOf, type CpuVariant } from "./cpu_variants";
 import { Choices, FileField, OpsField } from "./fields";
 import {
   parseOps,
@@ -42,6 +43,7 @@ export function UploadPage() {
   const [dataset, setDataset] = useState<File | null>(null);
   const [levels, setLevels] = useState<readonly number[]>([1, 4, 7]);
   const [abis, setAbis] = useState<readonly Abi[]>(["arm64-v8a"]);
+  const [variants, setVariants] = useState<readonly CpuVariant[]>([]);
   const [ops, setOps] = useState("");
   const [runOn, setRunOn] = useState<RunOn>("all");
   const [missing, setMissing] = useState<Partial<Record<Place, string>>>({});
@@ -60,6 +62,8 @@ export function UploadPage() {
   const noticeAt = (place: Place) =>
     problem && placeOf(problem, step) === place && <ProblemNotice problem={problem} />;
 
+  const offered = variantsOf(abis);
+
   const start = (event: SyntheticEvent) => {
     event.preventDefault();
     const gaps = {
@@ -69,8 +73,15 @@ export function UploadPage() {
     };
     setMissing(gaps);
     if (model === null || Object.keys(gaps).length > 0) return;
-    const excludeOps = parseOps(ops);
-    sending.mutate({ model, dataset, levels: [...levels], abis: [...abis], excludeOps, runOn });
+    sending.mutate({
+      model,
+      dataset,
+      levels: [...levels],
+      abis: [...abis],
+      cpuVariants: offered.map(({ value }) => value).filter((one) => variants.includes(one)),
+      excludeOps: parseOps(ops),
+      runOn,
+    });
   };
 
   return (
@@ -117,6 +128,15 @@ export function UploadPage() {
       >
         {noticeAt("abis")}
       </Choices>
+      {offered.length > 0 && (
+        <Choices
+          legend="Code for newer processors (optional)"
+          type="checkbox"
+          options={offered}
+          chosen={variants}
+          onChange={setVariants}
+        />
+      )}
       <Choices
         legend="Run on"
         type="radio"

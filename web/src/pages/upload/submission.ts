@@ -1,5 +1,6 @@
 import { client, unwrap, type Schemas } from "../../api/client";
 import type { Problem } from "../../api/problem";
+import type { CpuVariant } from "./cpu_variants";
 
 export type Abi = Schemas["CompilationRequest"]["abis"][number];
 export type RunOn = "none" | "any" | "all";
@@ -10,6 +11,7 @@ export interface Submission {
   dataset: File | null;
   levels: number[];
   abis: Abi[];
+  cpuVariants: CpuVariant[];
   excludeOps: string[];
   runOn: RunOn;
 }
@@ -40,6 +42,7 @@ export async function submit(wanted: Submission, onStep: (step: Step) => void): 
       only_nodes: [],
       accelerators: ["nnapi"],
       min_subgraph_ops: 1,
+      cpu_variants: wanted.cpuVariants,
       nnapi: {},
       precision: "float32" as const,
     },
