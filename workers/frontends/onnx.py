@@ -6,6 +6,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,13 @@ from service.contracts.errors import NnfarmError
 from service.contracts.tensors import DType, ModelSignature, TensorSpec
 from workers.frontends import onnx_converters
 from workers.frontends.imported import ImportedModel
+from workers.frontends.onnx_branches import (
+    BRANCHES,
+    all_graphs,
+    branch_results,
+    hide_branches,
+    original_type,
+)
 from workers.frontends.onnx_constants import spell_out_constants, widen_constants
 from workers.frontends.onnx_files import onnx_path
 from workers.frontends.onnx_lifting import lift, name_nodes
@@ -32,12 +40,21 @@ OLDEST_DIRECT_OPSET = 11
 """Below it attributes became inputs (Clip, Pad, Slice, Upsample): the model is lifted first."""
 
 
+@dataclass(frozen=True)
+class _Nodes:
+    """Some of a graph's nodes, not copied: constants among them may be large."""
+
+    node: Sequence[onnx.NodeProto]
+
+
 class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
     """TVM's importer that emits each node's result as it goes and notes where each node ends.
 
     The base class leaves calls nested until something needs them; emitting at once makes "the
     bindings since the last note" exactly the bindings of one node.
     """
+
+    _nodes: dict[str, relax.Expr]
 
     def __init__(self) -> None:
         super().__init__({}, "float32", keep_params_in_input=False, sanitize=False)
@@ -47,8 +64,36 @@ class _NamingImporter(onnx_frontend.ONNXGraphImporter):  # type: ignore[misc]
     def _check_for_unsupported_ops(self, graph: onnx.GraphProto) -> None:
         # The base class knows its own converters only.
         others = onnx.GraphProto()
-        others.node.extend(n for n in graph.node if n.op_type not in onnx_converters.CONVERTERS)
+        known = (*onnx_converters.CONVERTERS, BRANCHES)
+        others.node.extend(n for n in graph.node if n.op_type not in known)
         super()._check_for_unsupported_ops(others)
+
+    def _construct_nodes(self, graph: onnx.GraphProto) -> None:
+        """Nodes up to a branch at once; all that a branch emits is of its node."""
+        rest: list[onnx.NodeProto] = []
+        for node in graph.node:
+            if node.op_type != BRANCHES:
+                rest.append(node)
+                continue
+            super()._construct_nodes(_Nodes(rest))
+            rest, before = [], len(self.ends)
+            results = branch_results(node, self._nodes[node.input[0]], self._inline, self.bb.emit)
+            self._nodes.update(zip(node.output, results, strict=True))
+            inner = [*self.ends[before:], *(self._last_var(result) for result in results)]
+            self.ends[before:] = [next((v for v in reversed(inner) if v is not None), None)]
+        super()._construct_nodes(_Nodes(rest))
+
+    def _inline(self, branch: onnx.GraphProto) -> list[relax.Expr]:
+        """Results of a branch; its names are its own."""
+        refuse_what_cannot_be_compiled(branch)
+        self._check_for_unsupported_ops(branch)
+        outside = self._nodes
+        self._nodes = dict(outside)
+        self._parse_graph_initializers(branch)
+        self._construct_nodes(branch)
+        results = [self._nodes[output.name] for output in branch.output]
+        self._nodes = outside
+        return results
 
     def _convert_operator(
         self, op_name: str, inputs: list[relax.Expr], attrs: dict[str, object], opset: int
@@ -110,10 +155,14 @@ def import_onnx(
     fix_shapes(model.graph, input_shapes or {})
     signature = _signature(model.graph)
     model = lift(model, OLDEST_DIRECT_OPSET)
-    name_nodes(model.graph)
+    graphs = list(all_graphs(model.graph))
+    for graph in graphs:
+        name_nodes(graph)
     refuse_what_cannot_be_compiled(model.graph)
-    spell_out_constants(model.graph)
-    widen_constants(model.graph)
+    for graph in graphs:
+        spell_out_constants(graph)
+        widen_constants(graph)
+    hide_branches(graphs)
     opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
     importer = _NamingImporter()
     log = io.StringIO()
@@ -122,16 +171,19 @@ def import_onnx(
         with contextlib.redirect_stdout(log), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = importer.from_onnx(model.graph, opset)
+    except NnfarmError:
+        raise
     except tvm.error.OpNotImplemented as error:
         raise unknown_operation(model.graph, _last_line(error)) from error
     except Exception as error:
         node = _node_at(model.graph, len(importer.ends))
+        op_type = original_type(node.op_type)
         reason = open_dimensions(model.graph) or _last_line(error)
         raise NnfarmError(
             "compile.unsupported_model",
-            f"The importer cannot take node {node.name!r} ({node.op_type}): {reason}",
+            f"The importer cannot take node {node.name!r} ({op_type}): {reason}",
             node=node.name,
-            op_type=node.op_type,
+            op_type=op_type,
         ) from error
     return ImportedModel(_graph(module, model.graph, importer.ends), signature)
 
@@ -143,11 +195,6 @@ def _node_at(graph: onnx.GraphProto, index: int) -> onnx.NodeProto:
 
 def _graph(module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | None]) -> Graph:
     """Attach origins: bindings are emitted node by node, so each node's last variable ends it."""
-    if len(ends) != len(proto.node):
-        # `If` bodies are converted inside their node; nothing inside has a name of its own.
-        raise NnfarmError(
-            "compile.unsupported_operation", "Control flow (If, Loop, Scan) is not supported."
-        )
     function = module["main"]
     order = [b.var for block in function.body.blocks for b in block.bindings]
     position = {var: i for i, var in enumerate(order)}
@@ -159,7 +206,9 @@ def _graph(module: tvm.IRModule, proto: onnx.GraphProto, ends: list[relax.Var | 
         for var in order[start : position[last] + 1]:
             origins[var] = frozenset({index})
         start = position[last] + 1
-    nodes = tuple(OriginalNode(i, n.name, n.op_type) for i, n in enumerate(proto.node))
+    nodes = tuple(
+        OriginalNode(i, n.name, original_type(n.op_type)) for i, n in enumerate(proto.node)
+    )
     return Graph(function, origins, nodes, module)
 
 

@@ -22,11 +22,12 @@ from workers.frontends import (
     onnx_converters_qdq,
     onnx_converters_quantized,
     onnx_converters_recurrent,
+    onnx_converters_regions,
     onnx_converters_resize,
     onnx_converters_sequence,
     onnx_converters_window,
 )
-from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand, text
+from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
 from workers.graph.graph import dtype_of, static_shape
 
 
@@ -121,14 +122,6 @@ def _extreme_truth(function: Callable[..., relax.Expr]) -> Converter:
     return convert
 
 
-def _region_pool(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
-    del inputs, scope
-    if text(attrs, "mode", "avg") != "avg":
-        # TVM takes the largest interpolated value, ONNX the largest weighted neighbour.
-        raise ValueError("mode 'max' is not supported, 'avg' is")
-    return None
-
-
 def _celu(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     dtype, alpha = dtype_of(inputs[0]), attrs.get("alpha", 1.0)
     below = scope.emit(relax.op.minimum(inputs[0], relax.const(0.0, dtype)))
@@ -182,6 +175,7 @@ CONVERTERS: dict[str, Converter] = {
     **onnx_converters_qdq.CONVERTERS,
     **onnx_converters_quantized.CONVERTERS,
     **onnx_converters_recurrent.CONVERTERS,
+    **onnx_converters_regions.CONVERTERS,
     **onnx_converters_resize.CONVERTERS,
     **onnx_converters_sequence.CONVERTERS,
     **onnx_converters_window.CONVERTERS,
@@ -197,7 +191,6 @@ CONVERTERS: dict[str, Converter] = {
     "Pow": _power,
     "ReduceMax": _extreme_truth(relax.op.max),
     "ReduceMin": _extreme_truth(relax.op.min),
-    "RoiAlign": _region_pool,
     "Sum": _fold(relax.op.add),
     "Swish": _swish,
 }

@@ -1,184 +1,150 @@
-"""LSTM, GRU and RNN of ONNX, step by step: NNAPI's networks have no loops to run them in."""
+"""LSTM, GRU and RNN of ONNX: the first and the last as one call, GRU step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, operand
+from workers.frontends.onnx_converters_gru import gru
+from workers.frontends.onnx_operands import Converter, Inputs, Scope, operand, real_constant
 from workers.graph.graph import dtype_of, static_shape
+from workers.graph.recurrence.layer import BACKWARD, BOTH, FORWARD, LSTM, RNN, Layer, Recurrence
 
 Array = NDArray[Any]
-State = tuple[relax.Expr, ...]
+
+_DIRECTIONS = {"forward": FORWARD, "reverse": BACKWARD, "bidirectional": BOTH}
+
+_GATES = ("input", "output", "forget", "cell")
+"""ONNX's order."""
+
+_PEEPHOLES = ("input", "output", "forget")
+_STATES, _PEEPHOLE_WEIGHTS = 5, 7
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """One direction of a layer while it is unrolled.
-
-    Attributes:
-        emit: binds an expression.
-        recurrent: weights of the state, [gates * hidden, hidden].
-        bias: of the recurrent product, [gates * hidden].
-        hidden: size of the state.
-        attrs: the node's attributes.
-    """
-
-    emit: Callable[[relax.Expr], relax.Expr]
-    recurrent: Array
-    bias: Array
-    hidden: int
-    attrs: dict[str, Any]
-
-    def product(self, state: relax.Expr, begin: int, end: int, with_bias: bool) -> relax.Expr:
-        """The state times the weights of some gates."""
-        rows = slice(begin * self.hidden, end * self.hidden)
-        weight = relax.const(np.ascontiguousarray(self.recurrent[rows].T))
-        value = self.emit(relax.op.matmul(state, weight))
-        if with_bias and self.bias[rows].any():
-            value = self.emit(relax.op.add(value, relax.const(self.bias[rows])))
-        return value
-
-    def gates(self, value: relax.Expr, count: int) -> list[relax.Expr]:
-        """The parts of a value that has several gates side by side."""
-        parts = self.emit(relax.op.split(value, count, -1))
-        return [self.emit(relax.TupleGetItem(parts, i)) for i in range(count)]
-
-
-Activations = Sequence[tuple[bytes, ...]]
-"""Choices of activations that a step computes."""
-
-Step = Callable[[_Layer, relax.Expr, State], State]
-"""The layer, a step's input product with its bias, and the state, to the next state."""
-
-
-def _lstm_step(layer: _Layer, step: relax.Expr, state: State) -> State:
-    hidden, cell = state
-    emit = layer.emit
-    total = emit(relax.op.add(step, layer.product(hidden, 0, 4, with_bias=True)))
-    i, o, f, c = layer.gates(total, 4)
-    kept = emit(relax.op.multiply(emit(relax.op.sigmoid(f)), cell))
-    added = emit(relax.op.multiply(emit(relax.op.sigmoid(i)), emit(relax.op.tanh(c))))
-    cell = emit(relax.op.add(kept, added))
-    return emit(relax.op.multiply(emit(relax.op.sigmoid(o)), emit(relax.op.tanh(cell)))), cell
-
-
-def _gru_step(layer: _Layer, step: relax.Expr, state: State) -> State:
-    (hidden,) = state
-    emit = layer.emit
-    update_in, reset_in, new_in = layer.gates(step, 3)
-    update_h, reset_h = layer.gates(layer.product(hidden, 0, 2, with_bias=True), 2)
-    update = emit(relax.op.sigmoid(emit(relax.op.add(update_in, update_h))))
-    reset = emit(relax.op.sigmoid(emit(relax.op.add(reset_in, reset_h))))
-    if layer.attrs.get("linear_before_reset", 0):
-        inner = emit(relax.op.multiply(reset, layer.product(hidden, 2, 3, with_bias=True)))
-    else:
-        masked = emit(relax.op.multiply(reset, hidden))
-        inner = layer.product(masked, 2, 3, with_bias=True)
-    new = emit(relax.op.tanh(emit(relax.op.add(new_in, inner))))
-    # (1 - update) * new + update * hidden
-    moved = emit(relax.op.multiply(update, emit(relax.op.subtract(hidden, new))))
-    return (emit(relax.op.add(new, moved)),)
-
-
-def _rnn_step(layer: _Layer, step: relax.Expr, state: State) -> State:
-    total = layer.emit(relax.op.add(step, layer.product(state[0], 0, 1, with_bias=True)))
-    activation = layer.attrs.get("activations", (b"Tanh",))[0]
-    function = {b"Tanh": relax.op.tanh, b"Relu": relax.op.nn.relu}[activation]
-    return (layer.emit(function(total)),)
-
-
-def _recurrent(gates: int, states: int, step: Step, activations: Activations) -> Converter:
+def _layer(cell: str) -> Converter:
     def convert(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr:
-        is_batch_first = bool(attrs.get("layout", 0))
-        if is_batch_first:
-            inputs = [
-                _turned(data, scope) if at in (0, 5, 6) else data for at, data in enumerate(inputs)
-            ]
-        _check(inputs, attrs, activations)
-        directions = {b"forward": (1,), b"reverse": (-1,), b"bidirectional": (1, -1)}
-        runs = [
-            _run(inputs, attrs, scope, number, direction, gates, states, step)
-            for number, direction in enumerate(directions[attrs.get("direction", b"forward")])
-        ]
-        outputs = [scope.emit(relax.op.stack([sequence for sequence, _ in runs], axis=1))]
-        for index in range(states):
-            finals = [state[index] for _, state in runs]
-            outputs.append(scope.emit(relax.op.stack(finals, axis=0)))
-        if is_batch_first:  # [batch, steps, directions, hidden], and [batch, directions, hidden]
-            sequence = scope.emit(relax.op.permute_dims(outputs[0], [2, 0, 1, 3]))
-            outputs = [sequence, *(_turned(last, scope) for last in outputs[1:])]
-        return relax.Tuple(outputs)
+        is_time_major = not attrs.get("layout", 0)
+        direction = attrs.get("direction", b"forward").decode()
+        directions = _DIRECTIONS[direction]
+        layer = Layer(cell, _activation(cell, attrs, directions), directions, is_time_major)
+        _check(inputs, attrs, is_time_major)
+        operands: dict[str, relax.Expr] = {"input": inputs[0]}
+        for number, way in enumerate(layer.ways):
+            arrays = _WEIGHTS[cell](*_own(inputs, number))
+            operands |= {f"{way}_{role}": relax.const(array) for role, array in arrays.items()}
+            for place, state in enumerate(layer.states, _STATES):
+                value = _initial(inputs, place, number, layer, scope)
+                operands[f"{way}_{state}"] = value
+        return _results(Recurrence(layer, operands), scope)
 
     return convert
 
 
-def _turned(data: relax.Expr | None, scope: Scope) -> relax.Expr | None:
-    return None if data is None else scope.emit(relax.op.permute_dims(data, [1, 0, 2]))
-
-
-def _check(inputs: Inputs, attrs: dict[str, Any], activations: Activations) -> None:
-    shape, lengths = static_shape(inputs[0]), constant(inputs, 4)
-    if shape is None or any(constant(inputs, at) is None for at in (1, 2)):
+def _check(inputs: Inputs, attrs: dict[str, Any], is_time_major: bool) -> None:
+    shape, lengths = static_shape(inputs[0]), real_constant(inputs, 4)
+    if shape is None or any(real_constant(inputs, at) is None for at in (1, 2)):
         raise ValueError("the sequence needs a known length and the weights have to be constants")
-    if operand(inputs, 4) is not None and (lengths is None or (lengths != shape[0]).any()):
+    steps = shape[0 if is_time_major else 1]
+    if operand(inputs, 4) is not None and (lengths is None or (lengths != steps).any()):
         raise ValueError("sequences of several lengths in one batch are not supported")
-    if operand(inputs, 7) is not None or "clip" in attrs:
-        raise ValueError("peepholes and clipping are not supported")
-    given = tuple(attrs.get("activations", activations[0]))
-    usual = [chosen * directions for chosen in activations for directions in (1, 2)]
-    if attrs.get("input_forget", 0) or given not in usual:
-        raise ValueError("activations other than the usual ones are not supported")
+    for place in (3, _PEEPHOLE_WEIGHTS):
+        if operand(inputs, place) is not None and real_constant(inputs, place) is None:
+            raise ValueError("biases and peepholes have to be constants")
+    if "clip" in attrs:
+        raise ValueError("clipping is not supported")
+    if attrs.get("input_forget", 0):
+        raise ValueError("coupled gates are not supported")
 
 
-def _run(
-    inputs: Inputs, attrs: dict[str, Any], scope: Scope, number: int, direction: int,
-    gates: int, states: int, step: Step,
-) -> tuple[relax.Expr, State]:  # fmt: skip
-    """One direction over the whole sequence: [steps, batch, hidden] and the last state."""
-    weight, recurrent, biases = (constant(inputs, at) for at in (1, 2, 3))
-    assert weight is not None  # _check asked
+def _activation(cell: str, attrs: dict[str, Any], directions: str) -> str:
+    """The one that can be chosen: an RNN's only one, an LSTM's second and third."""
+    default = ("sigmoid", "tanh", "tanh") if cell == LSTM else ("tanh",)
+    ways = len(directions.split())
+    given = tuple(name.decode().lower() for name in attrs.get("activations", ())) or default * ways
+    chosen = given[-1]
+    usual = ("sigmoid", chosen, chosen) if cell == LSTM else (chosen,)
+    if given != usual * ways or chosen not in ("tanh", "relu", "sigmoid"):
+        raise ValueError(f"activations {', '.join(given)} are not supported")
+    return chosen
+
+
+def _own(inputs: Inputs, number: int) -> tuple[Array, Array, Array, Array | None]:
+    """Weights, recurrent weights, biases and peepholes of a direction."""
+    weights, recurrent, biases, peepholes = (
+        None if (array := real_constant(inputs, at)) is None else array[number]
+        for at in (1, 2, 3, _PEEPHOLE_WEIGHTS)
+    )
+    assert weights is not None  # _check asked
     assert recurrent is not None
-    length, batch, _ = static_shape(inputs[0]) or (0, 0, 0)
-    hidden, dtype = int(recurrent.shape[2]), dtype_of(inputs[0])
     if biases is None:
-        biases = np.zeros((number + 1, 2 * gates * hidden), dtype)
-    own, other = np.split(biases[number], 2)
-    layer = _Layer(scope.emit, recurrent[number], other, hidden, attrs)
-    product = scope.emit(
-        relax.op.matmul(inputs[0], relax.const(np.ascontiguousarray(weight[number].T)))
-    )
-    product = scope.emit(relax.op.add(product, relax.const(own)))
-    state = tuple(
-        _initial(operand(inputs, 5 + index), number, (batch, hidden), dtype, scope)
-        for index in range(states)
-    )
-    outputs = []
-    for position in range(length)[::direction]:
-        row = scope.emit(relax.op.strided_slice(product, [0], [position], [position + 1]))
-        one = scope.emit(relax.op.squeeze(row, [0]))
-        state = step(layer, one, state)
-        outputs.append(state[0])
-    return scope.emit(relax.op.stack(outputs[::direction], axis=0)), state
+        biases = np.zeros(2 * len(weights), weights.dtype)
+    return weights, recurrent, np.add(*np.split(biases, 2)), peepholes
 
 
-def _initial(
-    given: relax.Expr | None, number: int, shape: tuple[int, int], dtype: str, scope: Scope
-) -> relax.Expr:
+def _lstm_weights(
+    weights: Array, recurrent: Array, biases: Array, peepholes: Array | None
+) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for kind, joined in (("input_to", weights), ("recurrent_to", recurrent)):
+        for gate, part in zip(_GATES, np.split(joined, 4), strict=True):
+            found[f"{kind}_{gate}_weights"] = part
+    for gate, part in zip(_GATES, np.split(biases, 4), strict=True):
+        found["cell_bias" if gate == "cell" else f"{gate}_gate_bias"] = part
+    if peepholes is not None:
+        for gate, part in zip(_PEEPHOLES, np.split(peepholes, 3), strict=True):
+            found[f"cell_to_{gate}_weights"] = part
+    return found
+
+
+def _rnn_weights(
+    weights: Array, recurrent: Array, biases: Array, _: Array | None
+) -> dict[str, Array]:
+    return {"weights": weights, "recurrent_weights": recurrent, "bias": biases}
+
+
+_WEIGHTS = {LSTM: _lstm_weights, RNN: _rnn_weights}
+
+
+def _initial(inputs: Inputs, place: int, number: int, layer: Layer, scope: Scope) -> relax.Expr:
+    """The state before the first step, [batch, hidden]; zeros where none is given."""
+    batch_axis = 1 if layer.is_time_major else 0
+    batch = (static_shape(inputs[0]) or ())[batch_axis]
+    recurrent, given = real_constant(inputs, 2), operand(inputs, place)
+    assert recurrent is not None  # _check asked
+    hidden = int(recurrent.shape[2])
     if given is None:
-        return relax.const(np.zeros(shape, dtype))
-    one = scope.emit(relax.op.strided_slice(given, [0], [number], [number + 1]))
-    return scope.emit(relax.op.squeeze(one, [0]))
+        return relax.const(np.zeros((batch, hidden), dtype_of(inputs[0])))
+    axis = 1 - batch_axis
+    one = scope.emit(relax.op.strided_slice(given, [axis], [number], [number + 1]))
+    return scope.emit(relax.op.reshape(one, (batch, hidden)))
 
 
-CONVERTERS: dict[str, Converter] = {
-    "GRU": _recurrent(3, 1, _gru_step, [(b"Sigmoid", b"Tanh")]),
-    "LSTM": _recurrent(4, 2, _lstm_step, [(b"Sigmoid", b"Tanh", b"Tanh")]),
-    "RNN": _recurrent(1, 1, _rnn_step, [(b"Tanh",), (b"Relu",)]),
-}
+def _results(recurrence: Recurrence, scope: Scope) -> relax.Tuple:
+    """[steps, directions, batch, hidden] and [directions, batch, hidden], or batch first."""
+    layer, emit = recurrence.layer, scope.emit
+    batch, width, ways = recurrence.batch, recurrence.width(layer.ways[0]), len(layer.ways)
+    call = emit(recurrence.call())
+    whole, *states = (emit(relax.TupleGetItem(call, i)) for i in range(len(call.ty.fields)))
+    first, second = recurrence.shape[:2]
+    if layer.is_time_major and ways == 1:
+        whole = emit(relax.op.reshape(whole, (first, 1, second, width)))
+    else:
+        whole = emit(relax.op.reshape(whole, (first, second, ways, width)))
+        if layer.is_time_major:
+            whole = emit(relax.op.permute_dims(whole, [0, 2, 1, 3]))
+    results = [whole]
+    axis = 0 if layer.is_time_major else 1
+    shape = (1, batch, width) if layer.is_time_major else (batch, 1, width)
+    for place in range(len(layer.states)):
+        own = states[place :: len(layer.states)]
+        last = [emit(relax.op.reshape(state, shape)) for state in own]
+        results.append(last[0] if ways == 1 else emit(relax.op.concat(last, axis)))
+    return relax.Tuple(results)
+
+
+CONVERTERS: Mapping[str, Converter] = {"GRU": gru, "LSTM": _layer(LSTM), "RNN": _layer(RNN)}
 """By ONNX operation name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,12 @@ def _shape(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | 
     return relax.const(np.array(chosen, np.int64), "int64")
 
 
+def _size(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
+    del attrs, scope
+    dims = static_shape(inputs[0])
+    return None if dims is None else relax.const(np.array(math.prod(dims), np.int64), "int64")
+
+
 def _joined(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr | None:
     """Constants as one; TVM's importer makes a shape of integers, which few operations take."""
     del scope
@@ -77,5 +84,6 @@ CONVERTERS: dict[str, Converter] = {
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
     "Shape": _shape,
+    "Size": _size,
 }
 """By ONNX operation name."""

@@ -9,11 +9,10 @@ import onnx
 from service.contracts.errors import NnfarmError
 
 _VALUES = "the shape of its result depends on values; shapes have to be known when it is compiled"
-_CONTROL = "Control flow (If, Loop, Scan) is not supported; export the model unrolled or traced"
+_CONTROL = "Loops (Loop, Scan) are not supported; export the model unrolled or traced"
 
 _REASONS: Mapping[str, str] = {
     "Compress": _VALUES,
-    "If": _CONTROL,
     "Loop": _CONTROL,
     "NonMaxSuppression": f"{_VALUES}; compile up to the boxes and their scores, and select after",
     "NonZero": _VALUES,

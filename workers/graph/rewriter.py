@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import tvm
 from tvm import relax
@@ -53,6 +54,15 @@ class GraphRewriter:
     def current_origins(self) -> frozenset[int]:
         """Original nodes of the binding a rule is being asked about."""
         return self._current
+
+    @contextmanager
+    def on_behalf_of(self, origins: frozenset[int]) -> Iterator[None]:
+        """What is emitted inside of it is part of these original nodes."""
+        before, self._current = self._current, origins
+        try:
+            yield
+        finally:
+            self._current = before
 
     def origins_of(self, expr: relax.Expr) -> frozenset[int]:
         """Original nodes of an expression of the new graph, as far as it has come."""

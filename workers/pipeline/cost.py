@@ -10,6 +10,7 @@ import numpy as np
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, constant_value, dtype_of, static_shape
+from workers.graph.recurrence.layer import recurrence_of
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,18 @@ def _matmul(call: relax.Call) -> int:
     return _elements(call) * (shape[-1] if shape else 0)
 
 
+def _recurrence(call: relax.Call) -> int:
+    """Every step multiplies all matrices that the layer has."""
+    recurrence = recurrence_of(call)
+    if recurrence is None:
+        return 0
+    weights = [one for name, one in recurrence.operands.items() if name.endswith("_weights")]
+    matrices = [shape for one in weights if len(shape := static_shape(one) or ()) == 2]
+    return recurrence.steps * recurrence.batch * sum(map(math.prod, matrices))
+
+
 _MACS: Mapping[str, Callable[[relax.Call], int]] = {
+    "relax.call_dps_packed": _recurrence,
     "relax.nn.conv1d": _convolution,
     "relax.nn.conv2d": _convolution,
     "relax.nn.conv3d": _convolution,

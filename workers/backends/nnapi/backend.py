@@ -14,12 +14,15 @@ from workers.backends.base import Claims, EncodedRegion, Encoding, Region, Unit
 from workers.backends.nnapi.builder import ModelBuilder
 from workers.backends.nnapi.decompose import decompose
 from workers.backends.nnapi.encode import WEIGHTS_FILE, WeightsPool, encode, operand_entries
+from workers.backends.nnapi.integers import integers_as_reals
 from workers.backends.nnapi.model import Model, Operand
 from workers.backends.nnapi.per_channel import without_channels
 from workers.backends.nnapi.quantized import for_level, quantizations
 from workers.backends.nnapi.rank import lower_ranks
+from workers.backends.nnapi.recurrences import settle_layers
 from workers.backends.nnapi.scalars import lift_scalars
 from workers.backends.nnapi.sites import Match, SiteFinder
+from workers.backends.nnapi.transposed.layout import transposed_convolutions
 from workers.graph.graph import Graph
 from workers.graph.quantization import Quantization
 
@@ -45,10 +48,13 @@ class NnapiBackend:
 
     def prepare(self, graph: Graph, feature_level: int) -> Graph:
         """Ranks lowered, composites taken apart, quantized tensors in the form the level has."""
+        graph = settle_layers(graph, feature_level)
         precision = self.precision_at(feature_level)
         if precision is Precision.FLOAT32:  # in less, rounding would not find the integers
             graph = without_channels(graph, feature_level)
+        graph = integers_as_reals(graph, feature_level, precision is not Precision.FLOAT32)
         graph = lower_ranks(lift_scalars(graph))
+        graph = transposed_convolutions(graph, feature_level)
         half = precision is Precision.FLOAT16
         return for_level(decompose(graph, feature_level, half), feature_level)
 

@@ -173,6 +173,10 @@ class ModelBuilder:
         """A constant BOOL scalar."""
         return self._shared(Operand(OperandType.BOOL, (), bytes([int(value)])))
 
+    def omitted(self, tensor: int) -> int:
+        """An optional operand without value, of a tensor operand's element type."""
+        return self._shared(Operand(self.model.operands[tensor].type, (0,), is_omitted=True))
+
     def add(
         self,
         name: str,
@@ -204,13 +208,15 @@ class ModelBuilder:
         outputs = output if isinstance(output, tuple) else (output,)
         least = least_level(spec, self._types(inputs), self._types(outputs))
         if least is None:
-            shown = ", ".join(kind.name for kind in self._types(inputs))
+            kinds = ("none" if kind is None else kind.name for kind in self._types(inputs))
+            shown = ", ".join(kinds)
             raise ValueError(f"no level of NNAPI has {name} of {shown}")
         self.model.operations.append(Operation(spec.code, name, tuple(inputs), outputs))
         self.model.level = max(self.model.level, least, level)
 
-    def _types(self, operands: Sequence[int]) -> list[OperandType]:
-        return [self.model.operands[index].type for index in operands]
+    def _types(self, operands: Sequence[int]) -> list[OperandType | None]:
+        given = (self.model.operands[index] for index in operands)
+        return [None if operand.is_omitted else operand.type for operand in given]
 
     def reshape(self, source: int, shape: Sequence[int], output: int | None = None) -> int:
         """Append a RESHAPE; gives the operand of the result."""

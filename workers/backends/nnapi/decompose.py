@@ -87,7 +87,7 @@ def _composed(
 
     def rule(_: GraphRewriter, binding: Binding) -> relax.Expr | Lazy | None:
         if isinstance(binding.value, relax.TupleGetItem) and "relax.topk" in known:
-            return selection.top_k_item(place, binding.value)
+            return selection.top_k_item(place, binding.var, binding.value)
         call = binding.call
         if call is None or call.op.name not in known:
             return None

@@ -51,6 +51,8 @@ def _operand_entry(operand: Operand, pool: WeightsPool) -> dict[str, Any]:
     elif operand.scale:
         entry["scale"] = operand.scale
         entry["zero_point"] = operand.zero_point
+    if operand.is_omitted:
+        entry["omitted"] = True
     if operand.value is None:
         return entry
     if len(operand.value) <= INLINE_LIMIT_BYTES:

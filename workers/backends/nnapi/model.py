@@ -29,6 +29,7 @@ class Operand:
         zero_point: of quantized numbers.
         channel_dim: the channels' axis of per-channel quantized numbers.
         channel_scales: their scales.
+        is_omitted: whether it stands for an optional operand that has no value.
     """
 
     type: OperandType
@@ -38,6 +39,7 @@ class Operand:
     zero_point: int = 0
     channel_dim: int | None = None
     channel_scales: tuple[float, ...] = ()
+    is_omitted: bool = False
 
 
 @dataclass(frozen=True)

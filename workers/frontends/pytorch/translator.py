@@ -18,7 +18,7 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 from workers.frontends.onnx_converters_attention import repeated
 from workers.frontends.onnx_converters_movement import einsum
 from workers.frontends.onnx_operands import Scope
-from workers.frontends.pytorch import indexing, quantized, reductions, windows
+from workers.frontends.pytorch import indexing, quantized, recurrent, reductions, windows
 from workers.graph.graph import dtype_of, static_shape
 
 Convert = Callable[[torch.fx.Node], Any]
@@ -27,10 +27,7 @@ Convert = Callable[[torch.fx.Node], Any]
 
 _TAKEN_APART = (
     "gru.input",
-    "lstm.input",
     "pixel_shuffle.default",
-    "rnn_relu.input",
-    "rnn_tanh.input",
 )
 """What PyTorch itself writes as plainer operations; TVM's translator takes only a part of it, and
 of recurrent layers returns wrong last states."""
@@ -76,6 +73,7 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         table["scaled_dot_product_attention.default"] = self._attention
         for name, converter in {
             **indexing.CONVERTERS,
+            **recurrent.CONVERTERS,
             **reductions.CONVERTERS,
             **windows.CONVERTERS,
         }.items():

@@ -1,4 +1,4 @@
-"""LSTM cells, step by step; every run begins with a state of zeros."""
+"""LSTM cells: their operands, and the kernel whose state comes and goes as tensors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,10 @@ from dataclasses import dataclass
 from tvm import relax
 
 from workers.frontends.tflite.emitter import Emitter
-from workers.frontends.tflite.steps import (
-    Sequence,
-    add,
-    clipped,
-    product,
-    weights_of,
-    with_before,
-    zeros,
-)
+from workers.frontends.tflite.steps import part_of, weights_of, zeros
+from workers.graph.recurrence.layer import GATES, LSTM, Layer, Recurrence
 
-GATES = ("input", "forget", "cell", "output")
-"""Order of an LSTM's weights, recurrent weights, biases and norms among its inputs."""
 _PEEPHOLES = ("input", "forget", "output")
-_VARIANCE = 1e-8
-"""What a variance of 0 is taken for."""
 
 
 @dataclass(frozen=True)
@@ -48,105 +37,35 @@ FORWARD = Places(1, 5, 9, 12, 16, 35, None)
 BACKWARD = Places(18, 22, 26, 29, 33, 37, None)
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """An LSTM's operands, read once for all steps.
-
-    Attributes:
-        inputs: the gates of all steps from the data alone: [steps * batch, cells].
-        recurrent: weights of the output before, by gate.
-        peepholes: weights of the cell's state, by gate; where the cell has them.
-        norms: factors and biases behind a gate's normalization; where the cell has it. Elsewhere
-            the inputs have the biases already.
-        projection: weights; None where there is none.
-        projection_bias: None where there is none.
-    """
-
-    inputs: Mapping[str, relax.Expr]
-    recurrent: Mapping[str, relax.Expr]
-    peepholes: Mapping[str, relax.Expr]
-    norms: Mapping[str, tuple[relax.Expr, relax.Expr]]
-    projection: relax.Expr | None
-    projection_bias: relax.Expr | None
-
-
-def lstm_answers(op: Emitter, places: Places, sequence: Sequence) -> list[relax.Expr]:
-    """What the cell gives at each step, in the order of the sequence: [batch, width]."""
-    cell = _read(op, places, sequence.rows)
+def lstm_operands(op: Emitter, places: Places, batch: int) -> Mapping[str, relax.Expr]:
+    """A cell's operands by NNAPI's roles; those that the operator has."""
+    at = {
+        **{f"input_to_{gate}_weights": places.weights + i for i, gate in enumerate(GATES)},
+        **{f"recurrent_to_{gate}_weights": places.recurrent + i for i, gate in enumerate(GATES)},
+        **{f"cell_to_{gate}_weights": places.peepholes + i for i, gate in enumerate(_PEEPHOLES)},
+        **{bias_of(gate): places.biases + i for i, gate in enumerate(GATES)},
+        "projection_weights": places.projection,
+        "projection_bias": places.projection + 1,
+    }
+    if places.norms is not None:
+        at |= {f"{gate}_norm": places.norms + i for i, gate in enumerate(GATES)}
+    if not op.has(places.weights):  # coupled: what is not forgotten enters
+        at = {role: place for role, place in at.items() if not _is_of_input_gate(role)}
     cells, width = op.shape(places.recurrent + 1)
-    hidden, state = zeros(sequence.batch, width), zeros(sequence.batch, cells)
-    answers = []
-    for rows in sequence.steps():
-        hidden, state = _step(op, cell, rows, hidden, state)
-        answers.append(hidden)
-    return sequence.in_order(answers)
+    return {
+        **{role: weights_of(op, place) for role, place in at.items() if op.has(place)},
+        "state_in": zeros(batch, width),
+        "cell_state_in": zeros(batch, cells),
+    }
 
 
-def _read(op: Emitter, places: Places, rows: relax.Expr) -> _Cell:
-    taken = [i for i, gate in enumerate(GATES) if gate != "input" or op.has(places.weights)]
-    norms = {}
-    if places.norms is not None and op.has(places.norms + 1):
-        norms = {
-            GATES[i]: (weights_of(op, places.norms + i), weights_of(op, places.biases + i))
-            for i in taken
-        }
-    return _Cell(
-        {
-            GATES[i]: product(op, rows, places.weights + i, None if norms else places.biases + i)
-            for i in taken
-        },
-        {GATES[i]: weights_of(op, places.recurrent + i, (1, 0)) for i in taken},
-        {
-            gate: weights_of(op, places.peepholes + i)
-            for i, gate in enumerate(_PEEPHOLES)
-            if op.has(places.peepholes + i)
-        },
-        norms,
-        weights_of(op, places.projection, (1, 0)) if op.has(places.projection) else None,
-        weights_of(op, places.projection + 1) if op.has(places.projection + 1) else None,
-    )
+def bias_of(gate: str) -> str:
+    """Role of a gate's bias."""
+    return "cell_bias" if gate == "cell" else f"{gate}_gate_bias"
 
 
-def _step(
-    op: Emitter, cell: _Cell, rows: slice, hidden: relax.Expr, state: relax.Expr
-) -> tuple[relax.Expr, relax.Expr]:
-    """Output and state after one more step."""
-
-    def gate(name: str, memory: relax.Expr) -> relax.Expr:
-        total = with_before(op, cell.inputs[name], rows, hidden, cell.recurrent[name])
-        if name in cell.peepholes:
-            total = add(op, total, op.emit(relax.op.multiply(memory, cell.peepholes[name])))
-        return _normalized(op, total, *cell.norms[name]) if name in cell.norms else total
-
-    forget = op.emit(relax.op.sigmoid(gate("forget", state)))
-    if "input" in cell.inputs:
-        entry = op.emit(relax.op.sigmoid(gate("input", state)))
-    else:  # coupled: what is not forgotten does not enter
-        entry = op.emit(relax.op.subtract(relax.const(1.0, "float32"), forget))
-    candidate = op.activated(gate("cell", state))
-    kept = op.emit(relax.op.multiply(forget, state))
-    state = add(op, kept, op.emit(relax.op.multiply(entry, candidate)))
-    state = clipped(op, state, "cellClip")
-    output = op.emit(relax.op.sigmoid(gate("output", state)))
-    result = op.emit(relax.op.multiply(output, op.activated(state)))
-    if cell.projection is not None:
-        result = op.emit(relax.op.matmul(result, cell.projection))
-        if cell.projection_bias is not None:
-            result = add(op, result, cell.projection_bias)
-        result = clipped(op, result, "projClip")
-    return result, state
-
-
-def _normalized(
-    op: Emitter, value: relax.Expr, factors: relax.Expr, biases: relax.Expr
-) -> relax.Expr:
-    mean = op.emit(relax.op.mean(value, [-1], True))
-    centred = op.emit(relax.op.subtract(value, mean))
-    squares = op.emit(relax.op.multiply(centred, centred))
-    variance = op.emit(relax.op.mean(squares, [-1], True))
-    spread = op.emit(relax.op.sqrt(add(op, variance, relax.const(_VARIANCE, "float32"))))
-    unit = op.emit(relax.op.divide(centred, spread))
-    return add(op, op.emit(relax.op.multiply(unit, factors)), biases)
+def _is_of_input_gate(role: str) -> bool:
+    return role.startswith("input_gate") or "_to_input_" in role or role == "input_norm"
 
 
 def basic_lstm(op: Emitter) -> None:
@@ -157,20 +76,24 @@ def basic_lstm(op: Emitter) -> None:
     """
     if op.output().dtype != "float32":
         raise op.unsupported("computes on integers of 16 bits")
-    joined = op.emit(relax.op.concat([op.real(0), op.real(1)], axis=-1))
-    gates = product(op, joined, 2, 3)
-    parts = op.emit(relax.op.split(gates, 4, axis=-1))
-    entry, candidate, forget, output = (op.emit(relax.TupleGetItem(parts, i)) for i in range(4))
-    kept = op.emit(relax.op.multiply(op.emit(relax.op.sigmoid(forget)), op.real(4)))
-    new = op.emit(relax.op.multiply(op.emit(relax.op.sigmoid(entry)), _tanh(op, candidate)))
-    state = add(op, kept, new)
-    op.give(
-        relax.op.multiply(op.emit(relax.op.sigmoid(output)), _tanh(op, state)),
-    )
+    weights, bias, data = weights_of(op, 2), weights_of(op, 3), op.real(0)
+    cells, width = op.shape(4)[1], op.shape(0)[1]
+    operands: dict[str, relax.Expr] = {"input": data}
+    for i, gate in enumerate(_BASIC_ORDER):
+        rows = part_of(op, weights, 0, i * cells, (i + 1) * cells)
+        operands[f"fw_input_to_{gate}_weights"] = part_of(op, rows, 1, 0, width)
+        operands[f"fw_recurrent_to_{gate}_weights"] = part_of(op, rows, 1, width, width + cells)
+        operands[f"fw_{bias_of(gate)}"] = part_of(op, bias, 0, i * cells, (i + 1) * cells)
+    operands |= {"fw_state_in": op.real(1), "fw_cell_state_in": op.real(4)}
+    call = op.emit(Recurrence(Layer(LSTM, "tanh"), operands).call())
+    op.give(op.emit(relax.TupleGetItem(call, 0)))
+    joined = op.emit(relax.op.concat([data, op.real(1)], axis=-1))
+    turned = op.emit(relax.op.permute_dims(weights, (1, 0)))
+    gates = op.emit(relax.op.add(op.emit(relax.op.matmul(joined, turned)), bias))
+    state = op.emit(relax.TupleGetItem(call, 2))
     for position, value in enumerate((state, joined, gates), 1):
         if position < len(op.operator.outputs):
             op.give(value, position)
 
 
-def _tanh(op: Emitter, value: relax.Expr) -> relax.Expr:
-    return op.emit(relax.op.tanh(value))
+_BASIC_ORDER = ("input", "cell", "forget", "output")

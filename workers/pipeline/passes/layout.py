@@ -62,6 +62,7 @@ class _LayoutPass:
             "relax.nn.max_pool2d": self._pool,
             "relax.nn.avg_pool2d": self._pool,
             "relax.image.resize2d": self._resize,
+            "relax.vision.roi_align": self._regions,
             "relax.concat": self._concat,
             "relax.nn.softmax": self._softmax,
             "relax.nn.log_softmax": self._softmax,
@@ -244,6 +245,21 @@ class _LayoutPass:
             extrapolation_value=float(attrs.extrapolation_value),
         )
 
+    def _regions(self, call: relax.Call) -> relax.Expr | None:
+        attrs = call.attrs
+        if attrs.layout != "NCHW" or static_shape(call.args[0]) is None:
+            return None
+        return relax.op.vision.roi_align(
+            self._as_last(call.args[0]),
+            self._rewriter.new(call.args[1]),
+            pooled_size=_ints(attrs.pooled_size),
+            spatial_scale=float(attrs.spatial_scale),
+            sample_ratio=int(attrs.sample_ratio),
+            aligned=bool(attrs.aligned),
+            layout="NHWC",
+            mode=str(attrs.mode),
+        )
+
     # Operations that follow their input.
 
     def _unary(self, call: relax.Call) -> relax.Expr | None:
@@ -347,10 +363,19 @@ class _LayoutPass:
     def _move(self, var: relax.Var) -> Lazy:
         movement = self._movements[var]
         pieces, order, shape = movement.channels_last()
+        behind_first, behind_second = movement.rounded
+
+        def moved(value: relax.Expr, numbers: Quantization | None) -> relax.Expr:
+            value = self._rewriter.emit(value, movement.origins)
+            if numbers is None:
+                return value
+            value = self._rewriter.emit(quantize(value, numbers), movement.origins)
+            return self._rewriter.emit(dequantize(value, numbers), movement.origins)
+
         value = self._as_last(movement.source)
-        value = self._rewriter.emit(relax.op.reshape(value, pieces), movement.origins)
-        value = self._rewriter.emit(relax.op.permute_dims(value, order), movement.origins)
-        value = self._rewriter.emit(relax.op.reshape(value, shape), movement.origins)
+        value = moved(relax.op.reshape(value, pieces), behind_first)
+        value = moved(relax.op.permute_dims(value, order), behind_second)
+        value = moved(relax.op.reshape(value, shape), None)
         self._last[var] = value
         return lambda: self._to_first(value)
 

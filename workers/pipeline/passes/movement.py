@@ -1,7 +1,8 @@
 """Reshape, transpose, reshape: how exporters write channel shuffle, depth to space and the like.
 
 On an NCHW image the three move pieces of its axes about; the same pieces of an NHWC image move in
-the same way, so no change of layout is needed around them.
+the same way, so no change of layout is needed around them. In a quantized model a quantize and a
+dequantize call stand between any two of them; they change every number by itself, wherever it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, static_shape
+from workers.graph.quantization import DEQUANTIZE, QUANTIZE, Quantization, quantization_of
 
 _NHWC = (0, 2, 3, 1)
 
@@ -29,17 +31,20 @@ class Movement:
         result_axes: for each image axis of the result, the pieces (by their place in `pieces`)
             it is put together from.
         result_shape: NCHW.
-        inner: variables of the first reshape and the transpose, which nothing else reads.
-        origins: original nodes of all three.
+        inner: variables of everything before the last reshape, which nothing else reads.
+        rounded: what the tensor is quantized and dequantized with behind the first reshape and
+            behind the transpose; None where it is not.
+        origins: original nodes of all of them.
     """
 
     source: relax.Var
-    inner: tuple[relax.Var, relax.Var]
+    inner: tuple[relax.Var, ...]
     pieces: tuple[int, ...]
     order: tuple[int, ...]
     source_axes: tuple[tuple[int, ...], ...]
     result_axes: tuple[tuple[int, ...], ...]
     result_shape: tuple[int, ...]
+    rounded: tuple[Quantization | None, Quantization | None]
     origins: frozenset[int]
 
     def channels_last(self) -> tuple[list[int], list[int], list[int]]:
@@ -63,40 +68,78 @@ def find_movements(graph: Graph) -> Mapping[relax.Var, Movement]:
     return found
 
 
+@dataclass(frozen=True)
+class _Source:
+    """What a movement reads: another one, perhaps through quantize and dequantize."""
+
+    binding: Binding
+    pair: tuple[relax.Var, ...] = ()
+    numbers: Quantization | None = None
+
+    @property
+    def variables(self) -> tuple[relax.Var, ...]:
+        return (self.binding.var, *self.pair)
+
+
 def _movement(graph: Graph, last: Binding) -> Movement | None:
-    permute = _only_reader_of(graph, last, "relax.reshape")
-    first = _only_reader_of(graph, permute, "relax.permute_dims") if permute else None
-    if permute is None or first is None or first.op_name != "relax.reshape":
+    permute = _moved_source(graph, last, "relax.reshape", "relax.permute_dims")
+    if permute is None:
         return None
-    assert first.call is not None
-    assert permute.call is not None
-    source, pieces = static_shape(first.call.args[0]), static_shape(first.var)
-    result, axes = static_shape(last.var), permute.call.attrs.axes
+    first = _moved_source(graph, permute.binding, "relax.permute_dims", "relax.reshape")
+    if first is None:
+        return None
+    first_call, permute_call = first.binding.call, permute.binding.call
+    assert first_call is not None
+    assert permute_call is not None
+    source, pieces = static_shape(first_call.args[0]), static_shape(first.binding.var)
+    result, axes = static_shape(last.var), permute_call.attrs.axes
     if source is None or pieces is None or result is None or axes is None:
         return None
-    if len(source) != 4 or len(result) != 4 or not isinstance(first.call.args[0], relax.Var):
+    if len(source) != 4 or len(result) != 4 or not isinstance(first_call.args[0], relax.Var):
         return None
     order = tuple(int(a) % len(pieces) for a in axes)
     taken = _grouped(source, pieces)
     put = _grouped(result, [pieces[a] for a in order])
     if taken is None or put is None:
         return None
-    origins = (graph.origin_of(b.var) for b in (first, permute, last))
+    inner = (*first.variables, *permute.variables)
     return Movement(
-        source=first.call.args[0],
-        inner=(first.var, permute.var),
+        source=first_call.args[0],
+        inner=inner,
         pieces=pieces,
         order=order,
         source_axes=taken,
         result_axes=tuple(tuple(order[i] for i in group) for group in put),
         result_shape=result,
-        origins=frozenset().union(*origins),
+        rounded=(first.numbers, permute.numbers),
+        origins=frozenset().union(*(graph.origin_of(var) for var in (*inner, last.var))),
     )
 
 
-def _only_reader_of(graph: Graph, reader: Binding | None, op_name: str) -> Binding | None:
+def _moved_source(graph: Graph, reader: Binding, name: str, wanted: str) -> _Source | None:
+    """The operation `wanted` whose value only this reader, an operation of that name, reads."""
+    source = _only_reader_of(graph, reader, name)
+    if source is None or source.op_name != DEQUANTIZE:
+        found = _Source(source) if source is not None else None
+    else:
+        found = _behind_pair(graph, source)
+    return found if found is not None and found.binding.op_name == wanted else None
+
+
+def _behind_pair(graph: Graph, dequantize: Binding) -> _Source | None:
+    quantize = _only_reader_of(graph, dequantize, DEQUANTIZE)
+    source = _only_reader_of(graph, quantize, QUANTIZE) if quantize is not None else None
+    if quantize is None or source is None:
+        return None
+    numbers = quantization_of(dequantize.value)
+    if numbers is None or not numbers.is_per_tensor or quantization_of(quantize.value) != numbers:
+        return None
+    return _Source(source, (quantize.var, dequantize.var), numbers)
+
+
+def _only_reader_of(graph: Graph, reader: Binding, op_name: str) -> Binding | None:
     """The binding whose value only this reader, an operation of that name, reads."""
-    if reader is None or reader.call is None or reader.op_name != op_name:
+    if reader.call is None or reader.op_name != op_name:
         return None
     source = reader.call.args[0]
     if source not in graph.value_of or source in graph.outputs:

@@ -18,6 +18,7 @@ from workers.frontends.pytorch.importer import import_pytorch
 from workers.frontends.tflite.importer import import_tflite
 from workers.graph.graph import Graph, static_shape
 from workers.pipeline.passes.affine import absorb_affine
+from workers.pipeline.passes.cancel import cancel_movements
 from workers.pipeline.passes.fold import fold_constants
 from workers.pipeline.passes.layout import channels_last
 from workers.pipeline.passes.narrow import narrow_integers
@@ -100,5 +101,6 @@ def normalise(graph: Graph) -> Graph:
 def fold(graph: Graph) -> Graph:
     """Constants computed, operations plainer, batch norm absorbed; layouts as in the model."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
-    graph = raise_sequences(recompose(say_scales(simplify(fold_constants(graph)))))
+    plain = cancel_movements(simplify(fold_constants(graph)))
+    graph = raise_sequences(recompose(say_scales(plain)))
     return absorb_affine(fold_constants(settle_quantized_constants(narrow_integers(graph))))

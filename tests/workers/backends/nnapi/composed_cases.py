@@ -229,8 +229,6 @@ WINDOWS: dict[str, tuple[int, Builder]] = {
             **{"dilations": [2, 2], "pads": [1, 1, 1, 1], "group": 2},
         ),
     ),
-    "transposed_conv_grouped": (3, _weighted("ConvTranspose", 4, 3, 3, 3, group=2)),
-    "transposed_conv_dilated": (3, _weighted("ConvTranspose", 4, 3, 3, 3, dilations=[2, 1])),
 }
 
 NORMS = {"s": weights(8), "b": weights(8, seed=1)}
@@ -260,17 +258,6 @@ COMPOSED: dict[str, tuple[int, Builder]] = {
     "depth_to_space": (3, lambda: _with_image("DepthToSpace", blocksize=2)),
     "space_to_depth": (3, lambda: _with_image("SpaceToDepth", blocksize=2)),
     "channel_shuffle": (3, _shuffle),
-    "transposed_conv": (
-        3,
-        lambda: single(
-            "ConvTranspose",
-            IMAGE,
-            {"w": weights(4, 6, 3, 3), "b": weights(6)},
-            strides=[2, 2],
-            pads=[1, 1, 1, 1],
-            output_padding=[1, 1],
-        ),
-    ),
     "conv_1d": (1, lambda: _sequence("Conv", {"w": weights(6, 4, 3), "b": weights(6)})),
     "max_pool_1d": (1, lambda: _sequence("MaxPool", {}, kernel_shape=[3], strides=[2])),
     "detection_head": (1, _head),

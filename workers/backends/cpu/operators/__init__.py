@@ -17,6 +17,7 @@ from workers.backends.cpu.operators.functions import FUNCTIONS
 from workers.backends.cpu.operators.integer import quantize
 from workers.backends.cpu.operators.matmul import matmul
 from workers.backends.cpu.operators.normalization import layer_norm, softmax
+from workers.backends.cpu.operators.regions import roi_align
 from workers.backends.cpu.operators.transposed import conv2d_transpose
 from workers.backends.cpu.vectors import Vectors
 
@@ -33,6 +34,7 @@ def lowerings(vectors: Vectors) -> Mapping[str, Lowering]:
         "relax.quantize": quantize,
         "relax.nn.softmax": lambda builder, call: softmax(builder, call, vectors),
         "relax.nn.layer_norm": layer_norm,
+        "relax.vision.roi_align": roi_align,
         **FUNCTIONS,
     }
     return {name: _or_default(name, lower) for name, lower in own.items()}

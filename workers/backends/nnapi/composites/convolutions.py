@@ -12,9 +12,6 @@ from workers.backends.nnapi.composites.rewrite import Composite, Place
 from workers.backends.nnapi.opset import opset
 from workers.graph.graph import constant_value, static_shape
 
-MAX_GROUPS = 16
-"""Most groups a transposed convolution is taken apart into."""
-
 MAX_PIECES = 64
 """Most groups a convolution is taken apart into: each costs a slice and a convolution."""
 
@@ -57,7 +54,7 @@ def _plain(
 
 def _with_zeros(place: Place, call: relax.Call, kernel: NDArray[np.generic]) -> relax.Expr | None:
     """A dilated convolution where the level has none: with zeros in its kernel."""
-    spread = _spread_kernel(kernel, _dilation(call), 0)
+    spread = _spread_kernel(kernel, _dilation(call))
     if spread.size > MOST_ZEROS * kernel.size:
         return None
     is_grouped = int(call.attrs.groups) > 1 and kernel.shape[2] > 1
@@ -163,16 +160,11 @@ def _moved(
     return place.emit(relax.op.reshape(place.emit(relax.op.permute_dims(apart, order)), shape))
 
 
-def _spread_kernel(
-    kernel: NDArray[np.generic], dilation: tuple[int, int], at: int
-) -> NDArray[np.generic]:
-    """A kernel with zeros between its elements; `at`: its axis of rows, before that of columns."""
-    shape = list(kernel.shape)
-    for axis, step in zip((at, at + 1), dilation, strict=True):
-        shape[axis] = (shape[axis] - 1) * step + 1
-    spread = np.zeros(shape, kernel.dtype)
-    every = (slice(None),) * at + tuple(slice(None, None, step) for step in dilation)
-    spread[every] = kernel
+def _spread_kernel(kernel: NDArray[np.generic], dilation: tuple[int, int]) -> NDArray[np.generic]:
+    """A kernel with zeros between its rows and columns, the first axes."""
+    rows, columns = ((n - 1) * step + 1 for n, step in zip(kernel.shape, dilation, strict=False))
+    spread = np.zeros((rows, columns, *kernel.shape[2:]), kernel.dtype)
+    spread[:: dilation[0], :: dilation[1]] = kernel
     return spread
 
 
@@ -181,39 +173,4 @@ def _dilation(call: relax.Call) -> tuple[int, int]:
     return height, width
 
 
-def _transposed(place: Place, call: relax.Call) -> relax.Expr | None:
-    """A transposed convolution with groups, one a group, and with dilation, by zeros."""
-    kernel, attrs, groups = constant_value(call.args[1]), call.attrs, int(call.attrs.groups)
-    dilation, shape = _dilation(call), static_shape(call.args[0])
-    if kernel is None or attrs.kernel_layout != "IOHW" or attrs.data_layout != "NCHW":
-        return None
-    if (groups == 1 and dilation == (1, 1)) or groups > MAX_GROUPS or shape is None:
-        return None
-    data, width = place.new(call.args[0]), shape[1] // groups
-    results = []
-    for group in range(groups):
-        part = data
-        if groups > 1:
-            ends = [group * width, (group + 1) * width]
-            part = place.emit(relax.op.strided_slice(data, [1], ends[:1], ends[1:]))
-        own = kernel[group * width : (group + 1) * width]
-        results.append(
-            place.emit(
-                relax.op.nn.conv2d_transpose(
-                    part,
-                    relax.const(_spread_kernel(own, dilation, 2)),
-                    strides=[int(s) for s in attrs.strides],
-                    padding=[int(p) for p in attrs.padding],
-                    output_padding=[int(p) for p in attrs.output_padding],
-                    data_layout="NCHW",
-                    kernel_layout="IOHW",
-                )
-            )
-        )
-    return results[0] if groups == 1 else place.emit(relax.op.concat(results, 1))
-
-
-COMPOSITES: Mapping[str, Composite] = {
-    "relax.nn.conv2d": _convolution,
-    "relax.nn.conv2d_transpose": _transposed,
-}
+COMPOSITES: Mapping[str, Composite] = {"relax.nn.conv2d": _convolution}

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 from tvm import relax
 
-from workers.backends.nnapi.composites.bounds import bounds_of
 from workers.backends.nnapi.composites.rewrite import Composite, Place, real
 from workers.backends.nnapi.opset import opset
+from workers.graph.bounds import bounds_of
 from workers.graph.graph import constant_value, static_shape
 
 LARGEST_BOUND = 256.0

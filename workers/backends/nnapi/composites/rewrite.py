@@ -83,9 +83,13 @@ class Place:
         is_call = isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
         return value if is_call else None
 
+    def variable_of(self, call: relax.Call) -> relax.Var | None:
+        """The old graph's variable that a call is bound to."""
+        return next((b.var for b in self.graph.bindings if b.value.same_as(call)), None)
+
     def only_reader(self, call: relax.Call) -> relax.Call | None:
         """The one call of the old graph that reads another's result, if there is just one."""
-        var = next((b.var for b in self.graph.bindings if b.value.same_as(call)), None)
+        var = self.variable_of(call)
         readers = self.graph.users.get(var, ()) if var is not None else ()
         return readers[0].call if len(readers) == 1 else None
 

@@ -16,8 +16,14 @@ MAX_RUNNING_SUM = 512
 """Longest axis that is summed by a product with a matrix of its own size."""
 
 
-def top_k_item(place: Place, item: relax.TupleGetItem) -> relax.Expr | Lazy | None:
-    """Values or indices of a relax.topk: largest first, along the last axis, indices of 32 bits."""
+def top_k_item(place: Place, var: relax.Var, item: relax.TupleGetItem) -> relax.Expr | Lazy | None:
+    """Values or indices of a relax.topk: largest first, along the last axis, indices of 32 bits.
+
+    Args:
+        place: of the item.
+        var: that it is bound to.
+        item: of the old graph.
+    """
     call = place.producer(item.tuple_value, "relax.topk")
     if call is None or static_shape(call.args[0]) is None:
         return None
@@ -41,6 +47,7 @@ def top_k_item(place: Place, item: relax.TupleGetItem) -> relax.Expr | Lazy | No
         found = _turned(emit, found, order, kind == "indices" and place.counts_exactly(shape[axis]))
     if kind == "values" or str(call.attrs.dtype) == "int32":
         return found
+    place.memo[var] = found
     return lambda: place.rewriter.emit(relax.op.astype(found, str(call.attrs.dtype)), frozenset())
 
 
@@ -66,6 +73,9 @@ def _arg(place: Place, call: relax.Call) -> relax.Expr | Lazy:
     """NNAPI's indices are int32; the model's int64 is made of them on the CPU, and only there."""
     found = place.emit(place.new(call))
     short = place.emit(relax.op.astype(found, "int32"))
+    var = place.variable_of(call)
+    if var is not None:
+        place.memo[var] = short
     return lambda: place.rewriter.emit(relax.op.astype(short, "int64"), frozenset())
 
 
@@ -82,6 +92,8 @@ def _cast(place: Place, call: relax.Call) -> relax.Expr | None:
     """NNAPI casts numbers to numbers; truth values are chosen and compared."""
     source, target, shape = dtype_of(call.args[0]), dtype_of(call), static_shape(call)
     numbers = ("float32", "int32")
+    if source == "int64" and target == "int32" and call.args[0] in place.memo:
+        return place.memo[call.args[0]]  # which NNAPI gives as they are asked for
     if shape is None or place.level < opset()["SELECT"].level:
         return None
     if source == "bool" and target in numbers:

@@ -1,10 +1,11 @@
-"""TRANSPOSE_CONV_2D: relax.nn.conv2d_transpose, in the NCHW form NNAPI has from level 3."""
+"""TRANSPOSE_CONV_2D: relax.nn.conv2d_transpose between two layout changes, on NHWC images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 
 from service.contracts.artifacts import Rejection
@@ -34,18 +35,26 @@ class TransposeConv2d(Operation):
 
     def patterns(self) -> Iterator[Pattern]:
         data, weight, bias = wildcard(), wildcard(), wildcard()
-        conv = is_op("relax.nn.conv2d_transpose")(data, weight)
-        biased = is_op("relax.add")(conv, bias)
-        parts = {"data": data, "weight": weight, "conv": conv}
+        first = is_op("relax.permute_dims")(data)
+        conv = is_op("relax.nn.conv2d_transpose")(first, weight)
+        last = is_op("relax.permute_dims")(conv)
+        biased = is_op("relax.add")(last, bias)
+        parts = {"data": data, "weight": weight, "first": first, "conv": conv, "last": last}
         yield from with_activations(biased, {**parts, "bias": bias, "add": biased})
-        yield from with_activations(conv, parts)
+        yield from with_activations(last, parts)
+        alone = is_op("relax.nn.conv2d_transpose")(data, weight)
+        yield Pattern(alone, {"data": data, "weight": weight, "conv": alone})
+
+    def fits(self, site: Site) -> bool:
+        changes = (("first", (0, 3, 1, 2)), ("last", (0, 2, 3, 1)))
+        return all(name not in site or _axes(site[name]) == axes for name, axes in changes)
 
     def check(self, site: Site) -> Rejection | None:
         rejection = check_tensors(site, self.name, [site["data"]])
         if rejection is not None:
             return rejection
         attrs, weight = site["conv"].attrs, site.constant("weight")
-        if weight is None or attrs.data_layout != "NCHW" or attrs.kernel_layout != "IOHW":
+        if "first" not in site or weight is None or attrs.kernel_layout != "IOHW":
             return unsupported("dynamic_weights", f"{self.name} needs constant weights.")
         if site.takes_integers:
             rejection = check_quantized_weights(site, self.name, channel_axis=1)
@@ -75,7 +84,7 @@ class TransposeConv2d(Operation):
             stride_width=builder.int32(int(strides[1])),
             stride_height=builder.int32(int(strides[0])),
             activation=builder.int32(site.activation or Activation.NONE),
-            nchw=builder.bool(True),
+            nchw=builder.bool(False),
         )
 
     @staticmethod
@@ -90,7 +99,7 @@ class TransposeConv2d(Operation):
 
     @staticmethod
     def _bias(site: Site, builder: ModelBuilder) -> int:
-        bias, channels = site.constant("bias") if "bias" in site else None, site.output_shape[1]
+        bias, channels = site.constant("bias") if "bias" in site else None, site.output_shape[3]
         values = np.zeros(channels, np.float32) if bias is None else bias.reshape(channels)
         if site.takes_integers:
             return quantized_bias(values, site, builder)
@@ -105,11 +114,14 @@ class TransposeConv2d(Operation):
 
     @staticmethod
     def _is_bias(site: Site) -> bool:
-        bias, channels = site.constant("bias"), site.output_shape[1]
+        bias, channels = site.constant("bias"), site.output_shape[3]
         if bias is None or bias.size != channels:
             return False
-        padded = (1,) * (4 - bias.ndim) + bias.shape
-        return padded == (1, channels, 1, 1)
+        return bool(bias.shape[-1] == channels)
+
+
+def _axes(call: relax.Call) -> tuple[int, ...]:
+    return () if call.attrs.axes is None else tuple(int(axis) for axis in call.attrs.axes)
 
 
 OPERATIONS = (TransposeConv2d(),)

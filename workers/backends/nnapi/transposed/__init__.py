@@ -1,0 +1,1 @@
+"""Transposed convolutions: in NHWC, and as what a level has."""
