@@ -8,6 +8,7 @@ from tvm import relax
 from workers.backends.cpu.chains import break_chains
 from workers.backends.cpu.integers import use_integers
 from workers.backends.cpu.layers import lower_layers
+from workers.backends.cpu.moved_bytes import move_bytes
 from workers.backends.cpu.operators import lowerings
 from workers.backends.cpu.recurrences import roll_lstms
 from workers.backends.cpu.schedule import schedule
@@ -50,7 +51,7 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
         ]
     )
     with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
-        plain = lower_layers(module, vectors)
+        plain = move_bytes(lower_layers(module, vectors))
         rolled = roll_lstms(use_integers(plain, vectors), vectors)
         fused: tvm.IRModule = fuse(break_chains(legalize(rolled)))
         return fused

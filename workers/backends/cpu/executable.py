@@ -9,7 +9,10 @@ import tvm
 from tvm import relax
 from tvm.relax.backend.cpu_generic import pipeline as generic
 
+from workers.backends.cpu.in_place import reuse_operands
+from workers.backends.cpu.parts import write_into_concats
 from workers.backends.cpu.stack import PIPELINE
+from workers.backends.cpu.vectors import vectors_of
 
 
 @dataclass(frozen=True)
@@ -35,21 +38,25 @@ def executable_of(lowered: tvm.IRModule, target: tvm.target.Target) -> Executabl
     """
     # TVM's own pipeline without the passes that lower and fuse operators: they have been, and
     # its FoldConstant would compile and run kernels to look for more.
-    planning = [
+    sequence = tvm.transform.Sequential
+    naming = [
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
         relax.transform.LegalizeOps(),
-        *generic.dataflow_lower_passes(target),
-        relax.transform.StaticPlanBlockMemory(),
+        # From here on a reshape is another name for its operand, and seen to be one.
+        relax.transform.RewriteDataflowReshape(),
     ]
-    # They begin with StaticPlanBlockMemory, which leaves alone what is planned.
+    planning = [*generic.dataflow_lower_passes(target), relax.transform.StaticPlanBlockMemory()]
     finishing = generic.finalize_passes(target)
     with target:
-        planned = tvm.transform.Sequential(planning)(lowered)
+        planned = sequence(planning)(
+            reuse_operands(write_into_concats(sequence(naming)(lowered), vectors_of(target)))
+        )
     vm = relax.build(
         planned,
         target,
-        relax_pipeline=tvm.transform.Sequential(finishing),
+        # It begins with StaticPlanBlockMemory, which has been.
+        relax_pipeline=sequence(finishing[1:]),
         tir_pipeline=PIPELINE,
     )
     return Executable(vm, _planned_bytes(planned))

@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from tvm import relax, te, tirx
+from tvm import relax, te, tirx, topi
 
 from workers.backends.cpu.schedules.elementwise import PIECES
 from workers.graph.graph import static_shape
 
+CONCAT = "nnfarm.concat"
+"""Attribute of a kernel that is nothing but a concat: the axis. Fusion forgets it."""
+
 
 def concat(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
-    """Lowers a concat along the last axis; along others a vector never crosses two inputs."""
+    """Lowers a concat of static shapes; along the last axis piece by piece."""
     (operands,) = call.args
     shape = static_shape(call)
     if shape is None or not isinstance(operands, relax.Tuple) or call.attrs.axis is None:
         return None
     shapes = [static_shape(field) for field in operands.fields]
-    if int(call.attrs.axis) % len(shape) != len(shape) - 1 or None in shapes:
+    if None in shapes:
         return None
+    axis = int(call.attrs.axis) % len(shape)
     widths = [operand[-1] for operand in shapes if operand is not None]
     step = math.gcd(*widths)
-    if step < _LEAST_STEP or 0 in widths:
-        return None
+    if axis < len(shape) - 1 or step < _LEAST_STEP or 0 in widths:
+        compute = _by_axis(axis)
+    else:
+        compute = _by_pieces(shape, widths, step)
+    return builder.call_te(
+        compute,
+        *operands.fields,
+        primfunc_name_hint="concatenate",
+        primfunc_attrs={CONCAT: axis},
+    )
+
+
+def _by_axis(axis: int) -> Callable[..., te.Tensor]:
+    def compute(*pieces: te.Tensor) -> te.Tensor:
+        return topi.concatenate(pieces, axis)
+
+    return compute
+
+
+def _by_pieces(shape: Sequence[int], widths: Sequence[int], step: int) -> Callable[..., te.Tensor]:
     ends = list(accumulate(widths))
 
     def compute(*pieces: te.Tensor) -> te.Tensor:
@@ -34,7 +56,7 @@ def concat(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr | None:
 
         return te.compute(shape, element, name="concat", attrs={PIECES: step})
 
-    return builder.call_te(compute, *operands.fields, primfunc_name_hint="concatenate")
+    return compute
 
 
 _LEAST_STEP = 4
