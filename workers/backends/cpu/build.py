@@ -6,6 +6,7 @@ import tvm
 from tvm import relax
 
 from workers.backends.cpu.chains import break_chains
+from workers.backends.cpu.halves import widen_halves
 from workers.backends.cpu.integers import use_integers
 from workers.backends.cpu.layers import lower_layers
 from workers.backends.cpu.moved_bytes import move_bytes
@@ -51,7 +52,7 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
         ]
     )
     with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
-        plain = move_bytes(lower_layers(module, vectors))
-        rolled = roll_lstms(use_integers(plain, vectors), vectors)
+        floats = widen_halves(lower_layers(module, vectors))
+        rolled = roll_lstms(use_integers(move_bytes(floats), vectors), vectors)
         fused: tvm.IRModule = fuse(break_chains(legalize(rolled)))
         return fused

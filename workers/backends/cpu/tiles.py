@@ -36,6 +36,7 @@ def choose_tile(
     depth: int,
     vectors: Vectors,
     may_be_flat: bool = True,
+    step: int = 1,
 ) -> tuple[Tile, bool]:
     """The tile with the least modelled time.
 
@@ -46,6 +47,7 @@ def choose_tile(
         vectors: of the target.
         may_be_flat: whether tiles may run over the ends of rows. TVM cannot put an instruction
             into such a loop.
+        step: what the number of pixels is a multiple of.
 
     Returns:
         The tile, and whether tiles run over the ends of rows. Where they do not, a tile that does
@@ -55,12 +57,12 @@ def choose_tile(
     best: tuple[float, Tile, bool] | None = None
     for count in range(1, MAX_VECTORS + 1):
         lanes = count * vectors.lanes
-        for pixels in range(1, min(MAX_PIXELS, height * width) + 1):
+        for pixels in range(step, min(MAX_PIXELS, max(height * width, step)) + 1, step):
             if not _fits(pixels, count, vectors):
                 break
             is_flat = may_be_flat and width % pixels != 0 and pixels % width == 0
             is_flat = is_flat and height * width % pixels == 0
-            if not is_flat and pixels > width:
+            if not is_flat and pixels > -(-width // step) * step:
                 continue
             rows = height * width // pixels if is_flat else height * -(-width // pixels)
             tiles = rows * -(-channels // lanes)
@@ -68,7 +70,7 @@ def choose_tile(
             # Of equal ones the one with more channels: fewer passes over the input.
             if best is None or cycles <= best[0]:
                 best = (cycles, Tile(pixels, count, lanes), is_flat)
-    assert best is not None  # one pixel and one vector always fit
+    assert best is not None  # a step of pixels and one vector always fit
     return best[1], best[2]
 
 

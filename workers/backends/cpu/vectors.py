@@ -18,6 +18,8 @@ class DotProduct:
         data: dtype of the broadcast operand.
         weight: dtype of the other one.
         accumulates: whether it adds to a third operand as well.
+        rows: of the data that it multiplies with as many channels' weights at once, into a register
+            of all their sums; 1: one with each lane's.
     """
 
     intrinsic: str
@@ -25,6 +27,7 @@ class DotProduct:
     data: str
     weight: str
     accumulates: bool
+    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -37,26 +40,32 @@ class Vectors:
         folds_loads: whether arithmetic takes an unaligned memory operand, so that a value that is
             used once needs no register.
         dots: dot products of integers, the fastest first; every lane is an int32.
+        converts_halves: whether an instruction makes a register of float32 of float16 in memory.
     """
 
     lanes: int
     registers: int
     folds_loads: bool
     dots: tuple[DotProduct, ...] = ()
+    converts_halves: bool = False
 
 
 def vectors_of(target: tvm.target.Target) -> Vectors:
     """The registers LLVM allocates for a target."""
     architecture = str(target.attrs["mtriple"]).partition("-")[0]
     if architecture == "aarch64":
-        has_dots = codegen.target_has_features("dotprod", target)
-        return Vectors(4, 32, folds_loads=False, dots=(_SDOT,) if has_dots else ())
+        features = {"i8mm": _SMMLA, "dotprod": _SDOT}
+        dots = tuple(d for f, d in features.items() if codegen.target_has_features(f, target))
+        return Vectors(4, 32, folds_loads=False, dots=dots, converts_halves=True)
     if architecture != "x86_64":
         return Vectors(lanes=4, registers=16, folds_loads=False)
+    halves = codegen.target_has_features("f16c", target)
     if codegen.target_has_features("avx512f", target):
-        return Vectors(16, 32, folds_loads=True, dots=_dots_of_512_bits(target))
+        dots = _dots_of_512_bits(target)
+        return Vectors(16, 32, folds_loads=True, dots=dots, converts_halves=halves)
     if codegen.target_has_features("avx2", target):
-        return Vectors(8, 16, folds_loads=True, dots=(_pairs("llvm.x86.avx2.pmadd.wd"),))
+        dots = (_pairs("llvm.x86.avx2.pmadd.wd"),)
+        return Vectors(8, 16, folds_loads=True, dots=dots, converts_halves=halves)
     return Vectors(4, 16, folds_loads=False, dots=(_pairs("llvm.x86.sse2.pmadd.wd"),))
 
 
@@ -74,3 +83,4 @@ def _pairs(intrinsic: str) -> DotProduct:
 
 _VPDPBUSD = DotProduct("llvm.x86.avx512.vpdpbusd.512", 4, "uint8", "int8", accumulates=True)
 _SDOT = DotProduct("llvm.aarch64.neon.sdot.v4i32.v16i8", 4, "int8", "int8", accumulates=True)
+_SMMLA = DotProduct("llvm.aarch64.neon.smmla.v4i32.v16i8", 8, "int8", "int8", True, rows=2)

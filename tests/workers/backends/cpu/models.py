@@ -50,7 +50,7 @@ def feeds_of(model: onnx.ModelProto) -> dict[str, Array]:
     random = np.random.default_rng(0)
     return {
         i.name: random.standard_normal([d.dim_value for d in i.type.tensor_type.shape.dim]).astype(
-            np.float32
+            helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
         )
         for i in model.graph.input
     }

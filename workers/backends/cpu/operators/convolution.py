@@ -16,8 +16,10 @@ from workers.backends.cpu.operators.packed import (
     Element,
     pack_terms,
     round_up,
+    stored,
     tile_annotations,
 )
+from workers.backends.cpu.operators.squares import place_of, sums_of
 from workers.backends.cpu.operators.window import Window
 from workers.backends.cpu.operators.winograd import results_of, winograd
 from workers.backends.cpu.tiles import Tile, choose_tile
@@ -68,7 +70,7 @@ def convolution_of(
         return winograd(builder, (operands[0], weight), window, steps, vectors)
     weight, groups = join_groups(weight, groups, vectors.lanes)
     plan = _plan(weight, window, groups, vectors, element)
-    return _dense(builder, call, (operands[0], weight), window, plan, element)
+    return _dense(builder, call, (operands[0], weight), window, plan, machine)
 
 
 def _plan(
@@ -78,7 +80,12 @@ def _plan(
     channels = weight.shape[3] // groups
     depth = math.prod(weight.shape[:2]) * -(-weight.shape[2] // element.terms)
     tile, is_flat = choose_tile(
-        window.output[1:], channels, depth, vectors, may_be_flat=element.dot is None
+        window.output[1:],
+        channels,
+        depth,
+        vectors,
+        may_be_flat=element.dot is None,
+        step=element.rows,
     )
     if groups == 1:
         return tile, is_flat, groups
@@ -93,10 +100,11 @@ def _dense(
     operands: tuple[relax.Expr, NDArray[Any]],
     window: Window,
     plan: tuple[Tile, bool, int],
-    element: Element,
+    machine: tuple[Vectors, Element],
 ) -> relax.Expr:
-    (image, weight), (tile, is_flat, groups) = operands, plan
-    packed, terms = pack_terms(weight, tile.channels, element.terms), element.terms
+    (image, weight), (tile, is_flat, groups), (vectors, element) = operands, plan, machine
+    packed = stored(pack_terms(weight, tile.channels, element.terms), vectors)
+    terms = element.terms
     batch, height, width = window.output
     _, kernel_height, kernel_width, depth, lanes, _ = packed.shape
     channels, per_group = static_shape(call)[3], weight.shape[3] // groups  # type: ignore[index]
@@ -104,7 +112,9 @@ def _dense(
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
         more = groups * depth * terms - int(x.shape[3])
-        source = window.padded(element.widened(x), more, element.border)
+        # Rows of a matrix are neighbours in memory: there is no last one to repeat.
+        beyond = columns - width if element.rows > 1 else 0
+        source = window.padded(element.widened(x), more, element.border, beyond)
         ky = te.reduce_axis((0, kernel_height), "ky")
         kx = te.reduce_axis((0, kernel_width), "kx")
         kc = te.reduce_axis((0, depth), "kc")
@@ -112,7 +122,7 @@ def _dense(
 
         def term(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
             # Columns of the last tile beyond the image repeat its last one and are not written.
-            column = x if columns == width else te.min(x, width - 1)
+            column = x if columns == width or beyond else te.min(x, width - 1)
             at = window.source(y, column, ky, kx)
             channel = kc * terms + kd
             channel = channel if groups == 1 else c // per_group * depth * terms + channel
@@ -122,9 +132,11 @@ def _dense(
 
         shape = (batch, height, columns, packed.shape[0] * lanes)
         attrs = tile_annotations(tile, packed.nbytes, is_flat, element)
-        total = te.compute(shape, term, name="conv2d", attrs=attrs)
+        total = sums_of(shape, term, element.rows, "conv2d", attrs)
         return te.compute(
-            (batch, height, width, channels), lambda *at: total[at], name="conv2d_crop"
+            (batch, height, width, channels),
+            lambda *at: total[place_of(at, element.rows)],
+            name="conv2d_crop",
         )
 
     return builder.call_te(

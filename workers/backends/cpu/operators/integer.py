@@ -41,7 +41,8 @@ def integer_sum(
     groups = 1 if is_matmul else int(call.attrs.groups)
     if groups > 1:
         weight, groups = join_groups(weight, groups, vectors.lanes)
-    element = Element(INTEGER_DTYPE, dtype_of(data), zero_point, _dot_for(weight, groups, vectors))
+    dot = _dot_for(weight, groups, _has_rows(call), vectors)
+    element = Element(INTEGER_DTYPE, dtype_of(data), zero_point, dot)
     if element.dot is not None:
         weight = weight.astype(element.dot.weight)
     if is_matmul:
@@ -58,7 +59,17 @@ def integer_sum(
     return relax.op.subtract(builder.emit(total), relax.const(surplus.astype(np.int32)))
 
 
-def _dot_for(weight: NDArray[Any], groups: int, vectors: Vectors) -> DotProduct | None:
+def _has_rows(call: relax.Call) -> bool:
+    """Whether neighbouring rows of the result are computed of neighbouring rows of the data."""
+    shape = static_shape(call) or ()
+    if call.op.name == "relax.matmul":
+        return len(shape) > 1 and shape[-2] > 1
+    return shape[2] > 1 and int(call.attrs.strides[1]) == 1
+
+
+def _dot_for(
+    weight: NDArray[Any], groups: int, has_rows: bool, vectors: Vectors
+) -> DotProduct | None:
     """The fastest instruction that takes these weights.
 
     None for a depthwise convolution, which sums nothing along the depth, and for groups that a
@@ -69,6 +80,7 @@ def _dot_for(weight: NDArray[Any], groups: int, vectors: Vectors) -> DotProduct 
     for dot in vectors.dots:
         limits = np.iinfo(dot.weight)
         fits = limits.min <= weight.min() and weight.max() <= limits.max
+        fits = fits and (dot.rows == 1 or (has_rows and groups == 1))
         if fits and (groups == 1 or weight.shape[-2] % dot.terms == 0):
             return dot
     return None

@@ -14,8 +14,10 @@ from workers.backends.cpu.operators.packed import (
     Element,
     pack_terms,
     round_up,
+    stored,
     tile_annotations,
 )
+from workers.backends.cpu.operators.squares import place_of, sums_of
 from workers.backends.cpu.tiles import choose_tile
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
@@ -55,32 +57,39 @@ def dense_of(
     columns = weight.shape[1]
     terms = element.terms
     sums = -(-depth // terms)
-    tile, _ = choose_tile((1, rows), columns, sums, vectors)
-    packed = pack_terms(weight, tile.channels, terms)
+    tile, _ = choose_tile((1, rows), columns, sums, vectors, step=element.rows)
+    packed = stored(pack_terms(weight, tile.channels, terms), vectors)
     lanes, more = tile.channels, sums * terms - depth
     padded = round_up(rows, tile.pixels)
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
         wide = element.widened(x)
-        if more:
-            before, after = (0,) * len(shape), (*(0 for _ in shape[1:]), more)
+        # Rows of a matrix are neighbours in memory: there is no last one to repeat.
+        beyond = padded - rows if element.rows > 1 else 0
+        if more or beyond:
+            before, after = (0,) * len(shape), [0] * len(shape)
+            after[-1], after[-2 - units] = more, beyond
             wide = topi.nn.pad(wide, before, after, tirx.const(0, wide.dtype), name="pad")
         k = te.reduce_axis((0, sums), "k")
         kd = te.reduce_axis((0, terms), "kd")
 
         def term(*at: te.Var) -> te.PrimExpr:
             *batch, row, column = at
-            row = row if padded == rows else te.min(row, rows - 1)
+            row = row if padded == rows or beyond else te.min(row, rows - 1)
             factor = w[column // lanes, k, column % lanes, kd]
             source = (*batch, row, *(0,) * units, k * terms + kd)
             return te.sum(element.product(wide[source], factor), axis=[k, kd])
 
         attrs = tile_annotations(tile, packed.nbytes, is_flat=False, element=element)
         sizes = (*outer, padded, packed.shape[0] * lanes)
-        total = te.compute(sizes, term, name="matmul", attrs=attrs)
+        total = sums_of(sizes, term, element.rows, "matmul", attrs)
         crop = (*shape[:-1], columns)
         rank = len(sizes) - 1
-        return te.compute(crop, lambda *at: total[(*at[:rank], at[-1])], name="matmul_crop")
+
+        def cropped(*at: te.Var) -> te.PrimExpr:
+            return total[place_of((*at[:rank], at[-1]), element.rows)]
+
+        return te.compute(crop, cropped, name="matmul_crop")
 
     return builder.call_te(
         compute,

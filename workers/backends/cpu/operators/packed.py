@@ -11,7 +11,7 @@ from tvm import te, tirx
 
 from workers.backends.cpu.schedules.register_tile import CHANNELS, DOT, FLAT, PIXELS, WEIGHT_BYTES
 from workers.backends.cpu.tiles import Tile
-from workers.backends.cpu.vectors import DotProduct
+from workers.backends.cpu.vectors import DotProduct, Vectors
 
 FUSES_EPILOGUE = {"op_pattern": 4}
 """TVM's kOutEWiseFusable: FuseOps may add element-wise consumers. It cannot see this through the
@@ -51,6 +51,11 @@ class Element:
     def terms(self) -> int:
         """Neighbours along the depth that are summed at once."""
         return 1 if self.dot is None else self.dot.terms
+
+    @property
+    def rows(self) -> int:
+        """Rows, and channels, whose sums one register holds."""
+        return 1 if self.dot is None else self.dot.rows
 
     @property
     def border(self) -> int:
@@ -142,6 +147,18 @@ def pack_terms(weight: NDArray[Any], channels: int, terms: int) -> NDArray[Any]:
     packed = pack(padded, channels)
     grouped = packed.reshape(*packed.shape[:-2], -1, terms, channels)
     return np.ascontiguousarray(np.swapaxes(grouped, -1, -2))
+
+
+def stored(weight: NDArray[Any], vectors: Vectors) -> NDArray[Any]:
+    """Weights as a library keeps them: float16 where that loses nothing and costs no time.
+
+    Models of half precision, and float ones that were such, are then half as large, too.
+    """
+    if weight.dtype != np.float32 or not vectors.converts_halves:
+        return weight
+    with np.errstate(over="ignore"):
+        halves = weight.astype(np.float16)
+    return halves if np.array_equal(halves.astype(np.float32), weight) else weight
 
 
 def round_up(value: int, step: int) -> int:

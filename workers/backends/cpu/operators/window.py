@@ -37,9 +37,12 @@ class Window:
         )
         return cls(output[:3], strides, dilation, padding)  # type: ignore[arg-type]
 
-    def padded(self, image: te.Tensor, more_channels: int = 0, zero: int = 0) -> te.Tensor:
+    def padded(
+        self, image: te.Tensor, more_channels: int = 0, zero: int = 0, more_columns: int = 0
+    ) -> te.Tensor:
         """The image with its border of `zero`; no copy where there is none."""
         top, left, bottom, right = (max(size, 0) for size in self.padding)
+        right += more_columns
         if not any((top, left, bottom, right)) and not more_channels:
             return image
         after = (0, bottom, right, more_channels)

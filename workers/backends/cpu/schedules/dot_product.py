@@ -22,6 +22,64 @@ def dot_intrinsic(dot: DotProduct, lanes: int) -> str:
     return name
 
 
+def square_intrinsic(dot: DotProduct) -> str:
+    """The name of `c[row, channel] += sum(a[row, term] * b[channel, term])`."""
+    name = f"nnfarm.{dot.intrinsic}"
+    if TensorIntrin.get(name, allow_missing=True) is None:
+        TensorIntrin.register(name, _square_meaning(dot), _square_instruction(dot))
+    return name
+
+
+def _square_meaning(dot: DotProduct) -> object:
+    side, terms, data, weight = dot.rows, dot.terms, dot.data, dot.weight
+
+    @T.prim_func(s_tir=True)
+    def meaning(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (side, terms), data, offset_factor=1)  # noqa: N806
+        B = T.match_buffer(b, (side, terms), weight, offset_factor=1)  # noqa: N806
+        C = T.match_buffer(c, (side, side), "int32", offset_factor=1, scope="local")  # noqa: N806
+        with T.sblock("root"):
+            T.reads(C[0:side, 0:side], A[0:side, 0:terms], B[0:side, 0:terms])
+            T.writes(C[0:side, 0:side])
+            for i, j, k in T.grid(side, side, terms):
+                with T.sblock("update"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vj, vk], "int32")
+
+    return meaning
+
+
+def _square_instruction(dot: DotProduct) -> object:
+    side, terms, intrinsic = dot.rows, dot.terms, dot.intrinsic
+    data, weight = dot.data, dot.weight
+    row, many = f"{data}x{terms}", f"{weight}x{side * terms}"
+    sums = f"int32x{side * side}"
+
+    @T.prim_func(s_tir=True)
+    def multiply(a: T.handle, b: T.handle, c: T.handle) -> None:
+        stride = T.int32()  # rows of the data stand anywhere, those of packed weights close
+        A = T.match_buffer(  # noqa: N806
+            a, (side, terms), data, offset_factor=1, strides=[stride, 1]
+        )
+        B = T.match_buffer(b, (side, terms), weight, offset_factor=1)  # noqa: N806
+        C = T.match_buffer(c, (side, side), "int32", offset_factor=1, scope="local")  # noqa: N806
+        with T.sblock("root"):
+            T.reads(C[0:side, 0:side], A[0:side, 0:terms], B[0:side, 0:terms])
+            T.writes(C[0:side, 0:side])
+            C[0, T.ramp(T.int32(0), 1, side * side)] = T.call_llvm_pure_intrin(
+                T.llvm_lookup_intrinsic_id(intrinsic),
+                C.vload([0, 0], dtype=sums),
+                T.Shuffle(
+                    [A.vload([0, 0], dtype=row), A.vload([1, 0], dtype=row)],
+                    list(range(side * terms)),
+                ),
+                B.vload([0, 0], dtype=many),
+                dtype=sums,
+            )
+
+    return multiply
+
+
 def _meaning(dot: DotProduct, lanes: int) -> object:
     terms, data, weight = dot.terms, dot.data, dot.weight
 

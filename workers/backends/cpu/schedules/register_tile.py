@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from workers.backends.cpu.schedules.dot_product import dot_intrinsic
 from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
 from workers.backends.cpu.schedules.kernel import Kernel, NotCovered
+from workers.backends.cpu.schedules.squares import split_squares, use_squares
+from workers.backends.cpu.vectors import DotProduct
 
 PIXELS, CHANNELS = "nnfarm.tile_pixels", "nnfarm.tile_channels"
 """Annotations of a block to tile, set by the operator's lowering; see `tiles.choose_tile`."""
@@ -53,10 +55,17 @@ def schedule_register_tile(kernel: Kernel) -> None:
     outer = sch.get_loops(block)[: kernel.depth(block, anchor)]
     fused = sch.fuse(*outer)
     kernel.share(fused, work)
-    dot = kernel.annotation(block, DOT)
     zero = sch.decompose_reduction(block, sch.get_loops(block)[1])
-    if dot is not None:
-        _use_dot(kernel, block, zero, str(dot))
+    dot = _dot_of(kernel, block)
+    if dot is not None and dot.rows > 1:
+        use_squares(kernel, block, zero, dot)
+    elif dot is not None:
+        _use_dot(kernel, block, zero, dot)
+
+
+def _dot_of(kernel: Kernel, block: object) -> DotProduct | None:
+    intrinsic = kernel.annotation(block, DOT)
+    return next((dot for dot in kernel.vectors.dots if dot.intrinsic == intrinsic), None)
 
 
 def _tile(kernel: Kernel, block: object) -> object:
@@ -65,33 +74,44 @@ def _tile(kernel: Kernel, block: object) -> object:
     pixels, channels = (int(kernel.annotation(block, k)) for k in (PIXELS, CHANNELS))  # type: ignore[call-overload]
     spatial, _ = kernel.axes(block)
     loops = sch.get_loops(block)
-    *outer, row, channel = loops[:spatial]
     summed = loops[spatial:]
-    if kernel.annotation(block, FLAT):
-        row = sch.fuse(outer.pop(), row)
-    row_outer, row_inner = sch.split(row, [None, pixels])
-    lanes = kernel.vectors.lanes
-    if channels % lanes:
-        raise NotCovered("channels of a tile are not whole registers")
-    tiles, vector, lane = sch.split(channel, [None, channels // lanes, lanes])
+    dot = _dot_of(kernel, block)
+    terms = [summed.pop()] if dot is not None else []
+    if dot is not None and dot.rows > 1:
+        split = split_squares(kernel, loops[:spatial], pixels, channels, dot.rows)
+    else:
+        split = _split(kernel, block, loops[:spatial], (pixels, channels))
+    outer, (row_outer, tiles), inner = split
     weight_bytes = int(kernel.annotation(block, WEIGHT_BYTES))  # type: ignore[call-overload]
     # Whichever of the two is small stays in the cache while the other one passes.
     middle = [row_outer, tiles] if weight_bytes <= RESIDENT_BYTES else [tiles, row_outer]
     if kernel.annotation(block, STACKED) and weight_bytes * kernel.extent(outer[0]) <= STACK_BYTES:
         outer, middle = [], [row_outer, *outer, tiles]
-    is_dot = kernel.annotation(block, DOT) is not None
-    terms = [summed.pop()] if is_dot else []
-    sch.reorder(*outer, *middle, *summed, row_inner, vector, lane, *terms)
-    if not is_dot:
-        sch.vectorize(lane)
-    sch.unroll(vector)
-    sch.unroll(row_inner)
+    sch.reorder(*outer, *middle, *summed, *inner, *terms)
+    if dot is None:
+        sch.vectorize(inner[-1])
     return middle[-1]
 
 
-def _use_dot(kernel: Kernel, block: object, zero: object, intrinsic: str) -> None:
+def _split(
+    kernel: Kernel, block: object, loops: Sequence[object], tile: tuple[int, int]
+) -> tuple[list[object], list[object], list[object]]:
+    """Outer loops, those over tiles of rows and of channels, and those within a tile."""
+    sch, lanes, (pixels, channels) = kernel.sch, kernel.vectors.lanes, tile
+    *outer, row, channel = loops
+    if kernel.annotation(block, FLAT):
+        row = sch.fuse(outer.pop(), row)
+    row_outer, row_inner = sch.split(row, [None, pixels])
+    if channels % lanes:
+        raise NotCovered("channels of a tile are not whole registers")
+    tiles, vector, lane = sch.split(channel, [None, channels // lanes, lanes])
+    sch.unroll(vector)
+    sch.unroll(row_inner)
+    return outer, [row_outer, tiles], [row_inner, vector, lane]
+
+
+def _use_dot(kernel: Kernel, block: object, zero: object, dot: DotProduct) -> None:
     sch = kernel.sch
-    dot = next(d for d in kernel.vectors.dots if d.intrinsic == intrinsic)
     sch.vectorize(sch.get_loops(zero)[-1])
     sch.tensorize(sch.get_loops(block)[-2], dot_intrinsic(dot, kernel.vectors.lanes))
 

@@ -1,0 +1,70 @@
+"""float16 networks, computed in float32."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import onnx
+import pytest
+import tvm
+
+from service.contracts.jobs import ModelFormat
+from service.contracts.targets import Abi, CpuVariant
+from tests.workers.backends.cpu.conftest import Check
+from tests.workers.backends.cpu.halves import half_model
+from workers.backends.cpu.build import lower_for_cpu
+from workers.graph.graph import constant_value
+from workers.pipeline.stages.ingest import ingest
+from workers.toolchain.targets import target_for
+
+TOLERANCE = 2e-3
+"""Of the largest output: two roundings to eleven digits."""
+
+
+def test_a_network_of_halves(check: Check) -> None:
+    assert check(half_model(), TOLERANCE) == ()
+
+
+def lowered(path: Path, abi: Abi, variant: CpuVariant | None) -> tvm.IRModule:
+    onnx.save(half_model(), path)
+    target = tvm.target.Target(target_for(abi, variant))
+    return lower_for_cpu(ingest(path, ModelFormat.ONNX, {}).graph.module, target)[0]
+
+
+@pytest.mark.parametrize(
+    ("abi", "variant", "dtype"),
+    [
+        (Abi.X86_64, None, "float32"),
+        (Abi.X86_64, CpuVariant.AVX2, "float16"),
+        (Abi.ARM64_V8A, None, "float16"),
+    ],
+)
+def test_weights_stay_halves_where_the_processor_converts_them(
+    tmp_path: Path, abi: Abi, variant: CpuVariant | None, dtype: str
+) -> None:
+    module = lowered(tmp_path / "model.onnx", abi, variant)
+    calls = [
+        binding.value
+        for block in module["main"].body.blocks
+        for binding in block.bindings
+        if getattr(getattr(binding.value, "op", None), "name", "") == "relax.call_tir"
+    ]
+    operands = [operand for call in calls for operand in call.args[1].fields]
+    constants = [array for one in operands if (array := constant_value(one)) is not None]
+    large = {str(array.dtype) for array in constants if array.size >= 160}
+    assert large == {dtype}
+
+
+def test_arm64_computes_on_floats(tmp_path: Path) -> None:
+    module = lowered(tmp_path / "model.onnx", Abi.ARM64_V8A, None)
+    kernels = {
+        variable: function.with_attr("global_symbol", variable.name_hint)
+        for variable, function in module.functions.items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    }
+    target = tvm.target.Target(target_for(Abi.ARM64_V8A))
+    assembly = tvm.compile(tvm.IRModule(kernels), target).mod.inspect_source("asm")
+    assert len(re.findall(r"\bfmla\s+v\d+\.4s", assembly)) > 50
+    assert len(re.findall(r"\bfcvtl2?\s", assembly)) > 2  # weights and the input
+    assert not re.search(r"\bb[lr]*\s+__(extend|trunc)", assembly)
