@@ -138,7 +138,8 @@ def operation_table(explanation: Explanation) -> Table:
 def device_table(devices: list[Device]) -> Table:
     """One line a phone."""
     table = Table()
-    for name in ("device", "name", "state", "ABIs, CPU", "level", "accelerators", "agent", "remark"):
+    columns = ("device", "name", "state", "ABIs, CPU", "level", "accelerators", "agent", "remark")
+    for name in columns:
         table.add_column(name, overflow="fold")
     for device in devices:
         about = device.description

@@ -27,7 +27,10 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor: its shape and type, or its elements; quantized when it has scales."""
+    """A tensor: its shape and type, or its elements; quantized when it has scales.
+
+    An open shape has -1 for the dimensions that are 1 until somebody says otherwise.
+    """
 
     shape: Sequence[int] = ()
     dtype: str = "float32"
@@ -37,6 +40,7 @@ class Value:
     axis: int = 0
     is_variable: bool = False
     sparsity: Any = None
+    open_shape: Sequence[int] | None = None
 
 
 def constant(data: Any, dtype: str = "int32", **options: Any) -> Value:
@@ -116,6 +120,8 @@ def _tensor(model: Any, name: str, value: Value) -> Any:
         numbers.quantizedDimension = value.axis
         tensor.quantization = numbers
     tensor.sparsity = value.sparsity
+    if value.open_shape is not None:
+        tensor.shapeSignature = list(value.open_shape)
     return tensor
 
 

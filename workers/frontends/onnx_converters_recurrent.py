@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN of ONNX: the first and the last as one call, GRU step by step."""
+"""LSTM, GRU and RNN of ONNX, a layer as one call."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from workers.frontends.onnx_converters_gru import gru
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, operand, real_constant
 from workers.graph.graph import dtype_of, static_shape
-from workers.graph.recurrence.layer import BACKWARD, BOTH, FORWARD, LSTM, RNN, Layer, Recurrence
+from workers.graph.recurrence.layer import (
+    BACKWARD,
+    BOTH,
+    FORWARD,
+    GRU,
+    LSTM,
+    RNN,
+    Layer,
+    Recurrence,
+)
 
 Array = NDArray[Any]
 
@@ -24,13 +32,22 @@ _GATES = ("input", "output", "forget", "cell")
 _PEEPHOLES = ("input", "output", "forget")
 _STATES, _PEEPHOLE_WEIGHTS = 5, 7
 
+_ACTIVATIONS = {GRU: ("sigmoid", "tanh"), LSTM: ("sigmoid", "tanh", "tanh"), RNN: ("tanh",)}
+"""ONNX's own choice."""
+
 
 def _layer(cell: str) -> Converter:
     def convert(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr:
         is_time_major = not attrs.get("layout", 0)
         direction = attrs.get("direction", b"forward").decode()
         directions = _DIRECTIONS[direction]
-        layer = Layer(cell, _activation(cell, attrs, directions), directions, is_time_major)
+        layer = Layer(
+            cell,
+            _activation(cell, attrs, directions),
+            directions,
+            is_time_major,
+            is_reset_late=bool(attrs.get("linear_before_reset", 0)),
+        )
         _check(inputs, attrs, is_time_major)
         operands: dict[str, relax.Expr] = {"input": inputs[0]}
         for number, way in enumerate(layer.ways):
@@ -61,12 +78,12 @@ def _check(inputs: Inputs, attrs: dict[str, Any], is_time_major: bool) -> None:
 
 
 def _activation(cell: str, attrs: dict[str, Any], directions: str) -> str:
-    """The one that can be chosen: an RNN's only one, an LSTM's second and third."""
-    default = ("sigmoid", "tanh", "tanh") if cell == LSTM else ("tanh",)
+    """The one that can be chosen: all but the gates', an LSTM's twice."""
+    default = _ACTIVATIONS[cell]
     ways = len(directions.split())
     given = tuple(name.decode().lower() for name in attrs.get("activations", ())) or default * ways
     chosen = given[-1]
-    usual = ("sigmoid", chosen, chosen) if cell == LSTM else (chosen,)
+    usual = tuple(chosen if name == "tanh" else name for name in default)
     if given != usual * ways or chosen not in ("tanh", "relu", "sigmoid"):
         raise ValueError(f"activations {', '.join(given)} are not supported")
     return chosen
@@ -82,7 +99,7 @@ def _own(inputs: Inputs, number: int) -> tuple[Array, Array, Array, Array | None
     assert recurrent is not None
     if biases is None:
         biases = np.zeros(2 * len(weights), weights.dtype)
-    return weights, recurrent, np.add(*np.split(biases, 2)), peepholes
+    return weights, recurrent, biases, peepholes
 
 
 def _lstm_weights(
@@ -92,7 +109,7 @@ def _lstm_weights(
     for kind, joined in (("input_to", weights), ("recurrent_to", recurrent)):
         for gate, part in zip(_GATES, np.split(joined, 4), strict=True):
             found[f"{kind}_{gate}_weights"] = part
-    for gate, part in zip(_GATES, np.split(biases, 4), strict=True):
+    for gate, part in zip(_GATES, np.split(np.add(*np.split(biases, 2)), 4), strict=True):
         found["cell_bias" if gate == "cell" else f"{gate}_gate_bias"] = part
     if peepholes is not None:
         for gate, part in zip(_PEEPHOLES, np.split(peepholes, 3), strict=True):
@@ -103,10 +120,19 @@ def _lstm_weights(
 def _rnn_weights(
     weights: Array, recurrent: Array, biases: Array, _: Array | None
 ) -> dict[str, Array]:
-    return {"weights": weights, "recurrent_weights": recurrent, "bias": biases}
+    total = np.add(*np.split(biases, 2))
+    return {"weights": weights, "recurrent_weights": recurrent, "bias": total}
 
 
-_WEIGHTS = {LSTM: _lstm_weights, RNN: _rnn_weights}
+def _gru_weights(
+    weights: Array, recurrent: Array, biases: Array, _: Array | None
+) -> dict[str, Array]:
+    own, other = np.split(biases, 2)
+    found = {"weights": weights, "recurrent_weights": recurrent}
+    return {**found, "bias": own, "recurrent_bias": other}
+
+
+_WEIGHTS = {GRU: _gru_weights, LSTM: _lstm_weights, RNN: _rnn_weights}
 
 
 def _initial(inputs: Inputs, place: int, number: int, layer: Layer, scope: Scope) -> relax.Expr:
@@ -146,5 +172,5 @@ def _results(recurrence: Recurrence, scope: Scope) -> relax.Tuple:
     return relax.Tuple(results)
 
 
-CONVERTERS: Mapping[str, Converter] = {"GRU": gru, "LSTM": _layer(LSTM), "RNN": _layer(RNN)}
+CONVERTERS: Mapping[str, Converter] = {cell: _layer(cell) for cell in (GRU, LSTM, RNN)}
 """By ONNX operation name."""

@@ -101,6 +101,14 @@ def _cumulative_sum(arrays: Sequence[Array], call: relax.Call) -> Array:
     return np.cumsum(arrays[0], axis=int(call.attrs.axis))
 
 
+def _clip(arrays: Sequence[Array], call: relax.Call) -> Array:
+    low, high = (float(getattr(bound, "value", bound)) for bound in call.args[1:3])
+    result: Array = arrays[0].copy()
+    result[result < low] = low
+    result[result > high] = high
+    return result
+
+
 def _quantize(arrays: Sequence[Array], call: relax.Call) -> Array:
     numbers = quantization_of(call)
     if numbers is None:
@@ -137,6 +145,7 @@ _EVALUATORS: dict[str, Evaluate] = {
     "relax.nn.relu": _unary(lambda a: np.maximum(a, 0)),
     "relax.isnan": _unary(np.isnan),
     "relax.logical_not": _unary(np.logical_not),
+    "relax.clip": _clip,
     "relax.where": lambda arrays, _: np.where(arrays[0], arrays[1], arrays[2]),
     "relax.astype": lambda arrays, call: arrays[0].astype(str(call.attrs.dtype)),
     "relax.reshape": lambda arrays, call: arrays[0].reshape(_result_shape(call)),

@@ -48,34 +48,36 @@ def _inspect(model: Any) -> ModelSignature:
         raise NnfarmError(
             "model.unreadable", f"The TFLite file has version {model.version}, not {_VERSION}."
         )
-    if len(model.subgraphs) != 1:
-        raise NnfarmError(
-            "model.invalid",
-            f"The model has {len(model.subgraphs)} graphs; control flow is not taken, and a file "
-            "of several entries has to be uploaded entry by entry.",
-        )
+    if not model.subgraphs:
+        raise NnfarmError("model.invalid", "The file has no graph.")
+    for graph in model.subgraphs:  # the first is the model, others are branches, loops and calls
+        for tensor in graph.tensors or ():
+            check_shape(_name(tensor), _shape(tensor))
+        _check_order(model, graph)
     graph = model.subgraphs[0]
-    for tensor in graph.tensors:
-        check_shape(_name(tensor), _shape(tensor))
-    _check_order(model, graph)
-    if not len(graph.outputs):
+    if not len(_indexes(graph.outputs)):
         raise NnfarmError("model.invalid", "The model has no outputs.")
     return ModelSignature(
-        inputs=tuple(_spec(graph.tensors[i], "Input") for i in graph.inputs),
-        outputs=tuple(_spec(graph.tensors[i], "Output") for i in graph.outputs),
+        inputs=tuple(_spec(graph.tensors[i], "Input") for i in _indexes(graph.inputs)),
+        outputs=tuple(_spec(graph.tensors[i], "Output") for i in _indexes(graph.outputs)),
     )
+
+
+def _indexes(stated: Any) -> list[int]:
+    """A list of the file, which may leave out empty ones."""
+    return [] if stated is None else [int(index) for index in stated]
 
 
 def _check_order(model: Any, graph: Any) -> None:
     """Each tensor must be a constant, an input, or made before it is used."""
-    known = {int(i) for i in graph.inputs}
-    for index, tensor in enumerate(graph.tensors):
+    known = set(_indexes(graph.inputs))
+    for index, tensor in enumerate(graph.tensors or ()):
         if tensor.isVariable or model.buffers[tensor.buffer].data is not None:
             known.add(index)
     for position, operator in enumerate(graph.operators or ()):
         _ = model.operatorCodes[operator.opcodeIndex]
-        for index in operator.inputs:
-            if index >= 0 and int(index) not in known:
+        for index in _indexes(operator.inputs):
+            if index >= 0 and index not in known:
                 raise NnfarmError(
                     "model.cyclic",
                     f"Operator {position} uses tensor {_name(graph.tensors[index])!r} before "
@@ -83,9 +85,9 @@ def _check_order(model: Any, graph: Any) -> None:
                     node=str(position),
                     tensor=_name(graph.tensors[index]),
                 )
-        known.update(int(i) for i in operator.outputs)
-    for index in graph.outputs:
-        if int(index) not in known:
+        known.update(_indexes(operator.outputs))
+    for index in _indexes(graph.outputs):
+        if index not in known:
             raise NnfarmError(
                 "model.invalid", f"Nothing makes the output {_name(graph.tensors[index])!r}."
             )

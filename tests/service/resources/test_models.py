@@ -18,7 +18,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from service.contracts.errors import NnfarmError
 from service.resources.models.inspection import inspect_file
 from tests.service.farm import Farm
-from tests.workers.tflite_models import Step, Value, tflite_model
+from tests.workers.tflite_models import Step, Subgraph, Value, tflite_model
 
 Serve = Callable[..., Farm]
 
@@ -321,6 +321,16 @@ def tflite_content(**changes: Any) -> bytes:
     return tflite_model(values, steps, ["x"], changes.get("outputs", ["y"]))
 
 
+def with_branches() -> bytes:
+    """y = one of two further graphs of x."""
+    row = Value((1, 4))
+    branch = Subgraph({"a": row, "b": row}, [Step("RELU", ["a"], ["b"])], ["a"], ["b"])
+    options = {"thenSubgraphIndex": 1, "elseSubgraphIndex": 1}
+    choice = Step("IF", ["c", "x"], ["y"], "IfOptions", options)
+    values = {"c": Value((), "bool"), "x": row, "y": row}
+    return tflite_model(values, [choice], ["c", "x"], ["y"], [branch])
+
+
 def pytorch_content(edit: Callable[[dict[str, Any]], None] | None = None, **members: str) -> bytes:
     """The members of an exported program that say what it takes and gives."""
     meta = {"dtype": 7, "sizes": [{"as_int": 1}, {"as_int": 4}]}
@@ -375,6 +385,12 @@ def test_other_formats_are_told_by_their_bytes(
     assert model["format"] == model_format
     (taken,), (given,) = model["signature"]["inputs"], model["signature"]["outputs"]
     assert (taken["dtype"], taken["shape"], given["shape"]) == (dtype, [1, 4], [1, 4])
+
+
+def test_a_tflite_file_may_hold_the_graphs_it_calls(lite_farm: Farm) -> None:
+    answer = upload(lite_farm, with_branches())
+    assert answer.status_code == 201, answer.text
+    assert [i["name"] for i in answer.json()["signature"]["inputs"]] == ["c", "x"]
 
 
 def test_an_open_dimension_of_a_program_is_shown(lite_farm: Farm) -> None:

@@ -94,6 +94,22 @@ class Quantized(nn.Module):
         return requantized(nn.functional.linear(x, head), 0.1, 0)
 
 
+class QuantizedAsItRuns(nn.Module):
+    """What PyTorch's quantizer leaves where the scale of the data is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.randint(-127, 128, (8, 12), dtype=torch.int8))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        q, kind = torch.ops.quantized_decomposed, torch.int8
+        scale, zero = q.choose_qparams.tensor(rows, -128, 127, 1e-6, kind)
+        stored = q.quantize_per_tensor.tensor(rows, scale, zero, -128, 127, kind)
+        rows = q.dequantize_per_tensor.tensor(stored, scale, zero, -128, 127, kind)
+        weight = q.dequantize_per_tensor(self.weight, 0.01, 0, -127, 127, kind)
+        return nn.functional.linear(rows, weight)
+
+
 class Masked(nn.Module):
     """Scores where a mask of 64-bit integers and a new truth value allow them."""
 
@@ -188,6 +204,7 @@ class Pooled(nn.Module):
             functional.adaptive_max_pool2d(image, 5),
             functional.adaptive_avg_pool2d(image, (5, 4)),
             functional.adaptive_avg_pool1d(image.flatten(2), 7),
+            functional.adaptive_avg_pool3d(image, 1),
             functional.interpolate(image, size=(17, 9), mode="nearest"),
             functional.interpolate(image, scale_factor=1.3, mode="bilinear"),
             functional.interpolate(image.flatten(2), scale_factor=1.5, mode="linear"),
@@ -215,6 +232,8 @@ class Indexed(nn.Module):
         return (
             image[:, -1],
             image[:, [0, -2]],
+            image[torch.arange(1), image[:, :, 0, 0].argmax(1)],
+            image[:, (columns - 5).clamp(0, 2)],
             image[:, :, rows, columns],
             image[:, rows, :, columns],
             image[:, :, rows[:, None], columns],
@@ -261,6 +280,33 @@ def test_quantized_program_is_in_units(tmp_path: Path) -> None:
     constants = [c for c in stored if constant_value(c) is not None]
     assert [dtype_of(c) for c in constants] == ["int8", "int8"]
     assert sum(b.op_name == QUANTIZE for b in imported.graph.bindings) == 4
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_quantized_program_with_an_open_batch(batch: int | None, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    shapes = {"image": {0: torch.export.Dim("batch")}}
+    content = exported(Quantized(), torch.randn(2, 3, 8, 8), dynamic_shapes=shapes)
+    path = saved(content, tmp_path)
+    shape = (batch or 1, 3, 8, 8)
+    imported = import_pytorch(path, {"image": shape} if batch else None)
+    images = np.random.default_rng(1).standard_normal((1, *shape)).astype(np.float32)
+    want = run_original(path, ModelFormat.PYTORCH, imported.signature, {"image": images})
+    (got,) = on_host(imported.graph)(images[0])
+    np.testing.assert_allclose(got, next(iter(want.values()))[0], atol=0.101)
+    assert sum(b.op_name == QUANTIZE for b in imported.graph.bindings) == 4
+
+
+def test_quantization_by_the_data_is_computed_in_real_numbers(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    path = saved(exported(QuantizedAsItRuns(), torch.randn(5, 12)), tmp_path)
+    imported = import_pytorch(path)
+    rows = np.random.default_rng(1).standard_normal((4, 5, 12)).astype(np.float32)
+    want = run_original(path, ModelFormat.PYTORCH, imported.signature, {"rows": rows})
+    run = on_host(imported.graph)
+    for index in range(4):
+        (got,) = run(rows[index])
+        np.testing.assert_allclose(got, next(iter(want.values()))[index], rtol=1e-5, atol=1e-5)
 
 
 def test_names_are_the_programs_own(classifier: bytes, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from workers.backends.cpu.modules import bound_values, rewritten
+from workers.backends.cpu.operators.gru import GATES as GRU_GATES
+from workers.backends.cpu.operators.gru import gru_kernel, packed_bias
 from workers.backends.cpu.operators.lstm import LstmSequence, lstm_kernel, packed_weight
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
-from workers.graph.recurrence.layer import BACKWARD, GATES, LSTM, Recurrence, recurrence_of
+from workers.graph.recurrence.layer import BACKWARD, GATES, GRU, LSTM, Recurrence, recurrence_of
 from workers.graph.recurrence.written_out import written_out
 
 
@@ -51,20 +53,23 @@ class _Lowering(PyExprMutator):  # type: ignore[misc]
 
     def _lowered(self, recurrence: Recurrence) -> list[relax.Expr]:
         emit = self.builder_.emit
-        if not _is_plain_lstm(recurrence):
+        if not _has_kernel(recurrence):
             return written_out(recurrence, emit)
         ways = [self._way(recurrence, way) for way in recurrence.layer.ways]
         whole = [states for states, *_ in ways]
         joined = whole[0] if len(whole) == 1 else emit(relax.op.concat(whole, -1))
         return [joined, *(last for _, *both in ways for last in both)]
 
-    def _way(self, recurrence: Recurrence, way: str) -> tuple[relax.Expr, relax.Expr, relax.Expr]:
-        """Outputs of one direction in the input's order of axes, the last output, the last cell."""
+    def _way(self, recurrence: Recurrence, way: str) -> tuple[relax.Expr, ...]:
+        """Outputs of a direction in the input's order of axes, the last, an LSTM's last cell."""
         emit, operands = self.builder_.emit, recurrence.of_way(way)
         batch, hidden, steps = recurrence.batch, recurrence.width(way), recurrence.steps
         axis, is_backward = recurrence.steps_axis, way == BACKWARD
-        weights = _joined(operands, "input_to_{}_weights")
-        biases = np.concatenate([_array(operands[name]) for name in _BIASES])
+        if recurrence.layer.cell == GRU:
+            weights, biases = _array(operands["weights"]).T, _array(operands["bias"])
+        else:
+            weights = _joined(operands, "input_to_{}_weights")
+            biases = np.concatenate([_array(operands[name]) for name in _BIASES])
         product = emit(relax.op.matmul(recurrence.data, relax.const(weights)))
         sums = emit(relax.op.add(product, relax.const(biases)))
         shape = static_shape(sums) or ()
@@ -75,17 +80,30 @@ class _Lowering(PyExprMutator):  # type: ignore[misc]
         sequence = LstmSequence(
             (shape[0], shape[1], shape[2]), axis, first, step, steps, hidden, _ORDER
         )
-        states, cell = self._call(sequence, sums, operands)
+        call = self._gru if recurrence.layer.cell == GRU else self._lstm
+        states, *cells = call(sequence, sums, operands)
         final = 0 if is_backward else steps - 1
         last = emit(relax.op.strided_slice(states, [0], [final], [final + 1]))
         output = emit(relax.op.reshape(last, (batch, hidden)))
         if recurrence.is_step:
-            return output, output, cell
+            return output, output, *cells
         if axis == 1:
             states = emit(relax.op.permute_dims(states, [1, 0, 2]))
-        return states, output, cell
+        return states, output, *cells
 
-    def _call(
+    def _gru(
+        self, sequence: LstmSequence, sums: relax.Expr, operands: Mapping[str, relax.Expr]
+    ) -> tuple[relax.Expr]:
+        emit, hidden, vectors = self.builder_.emit, sequence.hidden, self._vectors
+        recurrent = np.ascontiguousarray(_array(operands["recurrent_weights"]).T)
+        weight = relax.const(packed_weight(recurrent, hidden, vectors, GRU_GATES))
+        bias = relax.const(packed_bias(_array(operands["recurrent_bias"]), hidden, vectors))
+        function = self.builder_.add_func(gru_kernel(sequence, vectors), "gru")
+        result = relax.TensorType((sequence.length, sequence.batch, hidden), "float32")
+        given = relax.Tuple([sums, weight, bias, operands["state_in"]])
+        return (emit(relax.call_tir(function, given, result)),)
+
+    def _lstm(
         self, sequence: LstmSequence, sums: relax.Expr, operands: Mapping[str, relax.Expr]
     ) -> tuple[relax.Expr, relax.Expr]:
         emit, hidden = self.builder_.emit, sequence.hidden
@@ -112,11 +130,13 @@ _PLAIN = {
 """Operands of an LSTM that the kernel knows, all of them."""
 
 
-def _is_plain_lstm(recurrence: Recurrence) -> bool:
+def _has_kernel(recurrence: Recurrence) -> bool:
     layer = recurrence.layer
-    if layer.cell != LSTM or layer.activation != "tanh" or layer.cell_clip > 0:
+    if layer.activation != "tanh" or dtype_of(recurrence.data) != "float32":
         return False
-    if dtype_of(recurrence.data) != "float32":
+    if layer.cell == GRU:
+        return layer.is_reset_late
+    if layer.cell != LSTM or layer.cell_clip > 0:
         return False
     states = {"state_in", "cell_state_in"}
     return all(
@@ -128,7 +148,7 @@ def _is_plain_lstm(recurrence: Recurrence) -> bool:
 
 def _array(expr: relax.Expr) -> NDArray[np.float32]:
     array = constant_value(expr)
-    assert array is not None  # _is_plain_lstm asked
+    assert array is not None  # _has_kernel asked
     return np.asarray(array, np.float32)
 
 

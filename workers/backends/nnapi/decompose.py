@@ -15,10 +15,13 @@ from workers.backends.nnapi.composites import (
     convolutions,
     early,
     normalizations,
+    pools,
     powers,
     products,
     remainders,
+    resizes,
     selection,
+    softmax,
     windows,
 )
 from workers.backends.nnapi.composites.rewrite import Composite, Place, Rewrite
@@ -29,8 +32,11 @@ from workers.graph.rewriter import GraphRewriter, Lazy
 
 _COMPOSITES: Mapping[str, Composite] = {
     **convolutions.COMPOSITES,
+    **pools.COMPOSITES,
     **products.COMPOSITES,
+    **resizes.COMPOSITES,
     **selection.COMPOSITES,
+    **softmax.COMPOSITES,
     **windows.COMPOSITES,
 }
 

@@ -13,7 +13,7 @@ from workers.backends.nnapi.recurrent_operands import (
     states_level,
 )
 from workers.graph.graph import Binding, Graph
-from workers.graph.recurrence.layer import BACKWARD, LSTM, Recurrence, recurrence_of
+from workers.graph.recurrence.layer import BACKWARD, GRU, LSTM, Recurrence, recurrence_of
 from workers.graph.recurrence.written_out import written_out
 from workers.graph.rewriter import GraphRewriter
 
@@ -74,6 +74,8 @@ class _Settler:
         return dict(enumerate(written_out(recurrence, self._emit)))
 
     def _is_taken(self, recurrence: Recurrence) -> bool:
+        if recurrence.layer.cell == GRU:  # NNAPI has none
+            return False
         level = max(operation_of(recurrence).level, norms_level(recurrence))
         if self._level < level or recurrence.layer.activation not in ACTIVATIONS:
             return False

@@ -1,4 +1,4 @@
-"""Converters of PyTorch's LSTM and RNN; TVM's own return wrong last states."""
+"""Converters of PyTorch's LSTM, GRU and RNN; TVM's own return wrong last states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tvm import relax
 
 from workers.frontends.pytorch.reductions import Arguments, Converter, Emit
 from workers.graph.graph import constant_value, dtype_of, static_shape
-from workers.graph.recurrence.layer import BOTH, FORWARD, LSTM, RNN, Layer, Recurrence
+from workers.graph.recurrence.layer import BOTH, FORWARD, GRU, LSTM, RNN, Layer, Recurrence
 
 _GATES = ("input", "forget", "cell", "output")
 """PyTorch's order."""
@@ -22,8 +22,9 @@ def _layers(cell: str, activation: str) -> Converter:
         if given["train"] and given["dropout"]:
             raise ValueError("dropout is only for training")
         directions = BOTH if given["bidirectional"] else FORWARD
-        layer = Layer(cell, activation, directions, is_time_major=not given["batch_first"])
-        before = [given["hx"]] if cell == RNN else list(given["hx"])
+        is_time_major = not given["batch_first"]
+        layer = Layer(cell, activation, directions, is_time_major, is_reset_late=cell == GRU)
+        before = list(given["hx"]) if cell == LSTM else [given["hx"]]
         params, ways = list(given["params"]), layer.ways
         each = len(params) // (int(given["num_layers"]) * len(ways))
         data, finals = given["input"], []
@@ -48,21 +49,20 @@ def _layers(cell: str, activation: str) -> Converter:
 
 
 def _numbers(params: Sequence[Any], has_biases: bool) -> list[np.ndarray[Any, Any]]:
-    """Weights, recurrent weights, biases of both together, and a projection if there is one."""
+    """Weights, recurrent weights, biases of both, and a projection if there is one."""
     arrays = [constant_value(one) for one in params]
     known = [np.asarray(one) for one in arrays if one is not None]
     if len(known) < len(arrays):
         raise ValueError("weights have to be constants")
     weights, recurrent, *rest = known
-    biases = np.zeros(len(weights), weights.dtype)
-    if has_biases:
-        biases, rest = rest[0] + rest[1], rest[2:]
-    return [weights, recurrent, biases, *rest]
+    if not has_biases:
+        rest = [np.zeros(len(weights), weights.dtype)] * 2 + rest
+    return [weights, recurrent, *rest]
 
 
 def _lstm_weights(params: Sequence[Any], has_biases: bool) -> Mapping[str, relax.Expr]:
-    weights, recurrent, biases, *projection = _numbers(params, has_biases)
-    found = {}
+    weights, recurrent, own, other, *projection = _numbers(params, has_biases)
+    found, biases = {}, own + other
     for i, gate in enumerate(_GATES):
         found[f"input_to_{gate}_weights"] = np.split(weights, 4)[i]
         found[f"recurrent_to_{gate}_weights"] = np.split(recurrent, 4)[i]
@@ -73,12 +73,22 @@ def _lstm_weights(params: Sequence[Any], has_biases: bool) -> Mapping[str, relax
 
 
 def _rnn_weights(params: Sequence[Any], has_biases: bool) -> Mapping[str, relax.Expr]:
-    weights, recurrent, biases = _numbers(params, has_biases)
-    arrays = {"weights": weights, "recurrent_weights": recurrent, "bias": biases}
+    weights, recurrent, own, other = _numbers(params, has_biases)
+    arrays = {"weights": weights, "recurrent_weights": recurrent, "bias": own + other}
     return {role: relax.const(array) for role, array in arrays.items()}
 
 
-_WEIGHTS = {LSTM: _lstm_weights, RNN: _rnn_weights}
+def _gru_weights(params: Sequence[Any], has_biases: bool) -> Mapping[str, relax.Expr]:
+    """PyTorch has the gates reset, update and new."""
+    found = {}
+    names = ("weights", "recurrent_weights", "bias", "recurrent_bias")
+    for name, array in zip(names, _numbers(params, has_biases), strict=True):
+        reset, update, new = np.split(array, 3)
+        found[name] = relax.const(np.concatenate([update, reset, new]))
+    return found
+
+
+_WEIGHTS = {GRU: _gru_weights, LSTM: _lstm_weights, RNN: _rnn_weights}
 
 
 def _taken(states: relax.Expr, place: int, emit: Emit) -> relax.Expr:
@@ -97,6 +107,7 @@ def _stacked(states: Sequence[relax.Expr], emit: Emit) -> relax.Expr:
 
 
 CONVERTERS: Mapping[str, Converter] = {
+    "gru.input": _layers(GRU, "tanh"),
     "lstm.input": _layers(LSTM, "tanh"),
     "rnn_relu.input": _layers(RNN, "relu"),
     "rnn_tanh.input": _layers(RNN, "tanh"),

@@ -18,19 +18,22 @@ from tvm.relax.frontend.torch.exported_program_translator import ExportedProgram
 from workers.frontends.onnx_converters_attention import repeated
 from workers.frontends.onnx_converters_movement import einsum
 from workers.frontends.onnx_operands import Scope
-from workers.frontends.pytorch import indexing, quantized, recurrent, reductions, windows
+from workers.frontends.pytorch import (
+    dynamic_quantization,
+    indexing,
+    quantized,
+    recurrent,
+    reductions,
+    windows,
+)
 from workers.graph.graph import dtype_of, static_shape
 
 Convert = Callable[[torch.fx.Node], Any]
 """Emits one node; the result is a tensor, or a list of them."""
 
 
-_TAKEN_APART = (
-    "gru.input",
-    "pixel_shuffle.default",
-)
-"""What PyTorch itself writes as plainer operations; TVM's translator takes only a part of it, and
-of recurrent layers returns wrong last states."""
+_TAKEN_APART = ("pixel_shuffle.default",)
+"""What PyTorch itself writes as plainer operations; TVM's translator takes only a part of it."""
 
 
 def _in_own_precision(expr: relax.Expr) -> relax.Expr:
@@ -82,7 +85,8 @@ class Translator(ExportedProgramImporter):  # type: ignore[misc]
         table["where.self"] = self._where
         table["new_ones.default"] = self._new_ones
         table["eye.default"] = table["eye.m"] = self._eye
-        for name, quantization in quantized.CONVERTERS.items():
+        integers = {**quantized.CONVERTERS, **dynamic_quantization.CONVERTERS}
+        for name, quantization in integers.items():
             table[name] = self._of_arguments(quantization)
         for name in _TAKEN_APART:
             table.pop(name, None)

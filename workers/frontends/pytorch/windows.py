@@ -137,6 +137,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "_adaptive_avg_pool2d.default": _average,
     "adaptive_avg_pool1d.default": _average,
     "adaptive_avg_pool2d.default": _average,
+    "adaptive_avg_pool3d.default": _average,
     "adaptive_max_pool2d.default": _largest_with_places,
     "grid_sampler_2d.default": _grid_sample,
     "_upsample_nearest_exact1d.vec": _NEAREST_EXACT,

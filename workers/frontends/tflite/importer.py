@@ -28,6 +28,7 @@ from workers.frontends.tflite import (
 )
 from workers.frontends.tflite.emitter import Converter, Emitter
 from workers.frontends.tflite.model import Tensor, TFLiteModel, read_model
+from workers.frontends.tflite.resizing import resized
 from workers.frontends.tflite.writer import Variables
 from workers.graph.graph import Graph, OriginalNode
 
@@ -58,16 +59,14 @@ def import_tflite(
 
     Args:
         path: the model.
-        input_shapes: shapes by input name; a TFLite file fixes its shapes, so only those fit.
+        input_shapes: shapes by input name, where the file leaves dimensions open.
 
     Raises:
         NnfarmError: `model.unreadable`, `compile.unsupported_operation`,
             `compile.unsupported_model`, `compile.bad_option`.
     """
-    model = read_model(path)
-    signature = signature_of(model)
-    _check_shapes(signature, input_shapes or {})
-    return ImportedModel(_Importer(model).run(), signature)
+    model = resized(path, read_model(path), input_shapes or {})
+    return ImportedModel(_Importer(model).run(), signature_of(model))
 
 
 def signature_of(model: TFLiteModel) -> ModelSignature:
@@ -87,24 +86,6 @@ def _spec(tensor: Tensor) -> TensorSpec:
             tensor=tensor.name,
         )
     return TensorSpec(name=tensor.name, dtype=DType(tensor.dtype), shape=tensor.shape)
-
-
-def _check_shapes(signature: ModelSignature, wanted: Mapping[str, Sequence[int]]) -> None:
-    own = {spec.name: spec.shape for spec in signature.inputs}
-    for name, shape in wanted.items():
-        if name not in own:
-            raise NnfarmError(
-                "compile.bad_option",
-                f"The model has no input {name!r}; it has {', '.join(sorted(own))}.",
-                input=name,
-            )
-        if tuple(shape) != own[name]:
-            raise NnfarmError(
-                "compile.bad_option",
-                f"Input {name!r} has shape {list(own[name])} in the TFLite file, which fixes the "
-                f"shapes of all that follows; {list(shape)} needs a file converted for it.",
-                input=name,
-            )
 
 
 class _Importer:

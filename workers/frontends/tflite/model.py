@@ -46,6 +46,7 @@ class Tensor:
         quantization: how its integers stand for real numbers, None for plain numbers.
         value: its elements if it is a constant.
         is_variable: a state, zeros at first, that an operator keeps from run to run.
+        open_shape: its shape with -1 for dimensions that the file leaves open.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Tensor:
     quantization: Quantization | None
     value: NDArray[Any] | None = field(repr=False)
     is_variable: bool = False
+    open_shape: tuple[int, ...] = ()
 
     @property
     def is_wide(self) -> bool:
@@ -160,7 +162,8 @@ def _tensor(content: Any, tensor: Any) -> Tensor:
         )
     shape = tuple(int(d) for d in tensor.shape) if tensor.shape is not None else ()
     numbers, value = _quantization(tensor, dtype), _value(content, tensor, shape)
-    return Tensor(name, dtype, shape, numbers, value, bool(tensor.isVariable))
+    open_shape = _indexes(tensor.shapeSignature) or shape
+    return Tensor(name, dtype, shape, numbers, value, bool(tensor.isVariable), open_shape)
 
 
 def _value(content: Any, tensor: Any, shape: tuple[int, ...]) -> NDArray[Any] | None:

@@ -16,7 +16,7 @@ from workers.graph.graph import dtype_of, static_shape
 
 FUNCTION = "nnfarm.recurrence"
 
-LSTM, RNN = "LSTM", "RNN"
+LSTM, RNN, GRU = "LSTM", "RNN", "GRU"
 
 FORWARD, BACKWARD, BOTH = "fw", "bw", "fw bw"
 """Ways to read a sequence."""
@@ -30,13 +30,14 @@ class Layer:
     """A recurrent layer without its operands.
 
     Attributes:
-        cell: LSTM or RNN.
+        cell: LSTM, RNN or GRU.
         activation: of an RNN's sum; of an LSTM's candidate and of its cell on the way out: "none",
             "relu", "relu1", "relu6", "tanh" or "sigmoid".
         directions: FORWARD, BACKWARD or BOTH.
         is_time_major: whether steps are the first axis and sequences the second.
         cell_clip: what an LSTM's cell is cut to, plus and minus; 0: not at all.
         projection_clip: the same of its projection.
+        is_reset_late: whether a GRU's state is reset behind its product.
     """
 
     cell: str
@@ -45,6 +46,7 @@ class Layer:
     is_time_major: bool = False
     cell_clip: float = 0.0
     projection_clip: float = 0.0
+    is_reset_late: bool = False
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -66,7 +68,9 @@ class Recurrence:
         operands: "input" [steps, batch, width] (or batch first, or a single step's [batch, width]),
             and by the roles that NNAPI's operations have, each with its way in front
             ("fw_input_to_cell_weights", "bw_state_in"). Weights are [units, width]; those that
-            an LSTM may do without may be left out.
+            an LSTM may do without may be left out. A GRU's "weights", "recurrent_weights", "bias"
+            and "recurrent_bias" have the gates update, reset and new behind each other, all of
+            them constants.
     """
 
     layer: Layer

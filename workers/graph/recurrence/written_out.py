@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from tvm import relax
 
 from workers.graph.graph import static_shape
-from workers.graph.recurrence.cells import Cell, Emit, cell_of
+from workers.graph.recurrence.cell import Cell, Emit
+from workers.graph.recurrence.cells import cell_of
 from workers.graph.recurrence.layer import BACKWARD, Recurrence
 
 

@@ -13,6 +13,8 @@ _TRANSPOSE, _RESHAPE = "relax.permute_dims", "relax.reshape"
 
 def cancel_movements(graph: Graph) -> Graph:
     """The graph without them; their nodes count as done where their result is read."""
+    if not any(_is_behind_another(graph, binding) for binding in graph.bindings):
+        return graph
     moved: dict[relax.Expr, relax.Call] = {}  # by the new graph's variable
     cancelled = False
 
@@ -36,6 +38,13 @@ def cancel_movements(graph: Graph) -> Graph:
         return graph
     # Once more, without those that nobody reads now.
     return with_origins_of(graph, GraphRewriter(result).run(lambda *_: None))
+
+
+def _is_behind_another(graph: Graph, binding: Binding) -> bool:
+    if binding.call is None or binding.op_name not in (_TRANSPOSE, _RESHAPE):
+        return False
+    source = graph.value_of.get(binding.call.args[0])
+    return getattr(getattr(source, "op", None), "name", "") in (_TRANSPOSE, _RESHAPE)
 
 
 def _undoes(call: relax.Call, before: relax.Call) -> bool:

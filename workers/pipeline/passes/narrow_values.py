@@ -126,9 +126,9 @@ class NarrowValues:
             cast = relax.op.astype(self._rewriter.new(expr), NARROW)
             return self._rewriter.emit(cast, origins if gives_positions else frozenset())
         assert isinstance(value, relax.Call)
-        before = self._never_from_end(value)
-        if before is not None:
-            return self.of(before)
+        for same in (self._inside(value), self._never_from_end(value)):
+            if same is not None:
+                return self.of(same)
         with self._rewriter.on_behalf_of(origins):
             return self._rewriter.emit(self._computed(value))
 
@@ -155,6 +155,14 @@ class NarrowValues:
         if call.op.name == "relax.gather_elements":
             return elements_at(self._rewriter, data, index, int(call.attrs.axis))
         return rows_at(self._rewriter, data, index, static_shape(call) or ())
+
+    def _inside(self, call: relax.Call) -> relax.Expr | None:
+        """The position itself where `floor_mod(position, size)` has none outside."""
+        size = constant_value(call.args[1]) if call.op.name == "relax.floor_mod" else None
+        if size is None or size.size != 1:
+            return None
+        low, high = bounds_of(self._graph, call.args[0])
+        return call.args[0] if low >= 0 and high < size.item() else None
 
     def _never_from_end(self, call: relax.Call) -> relax.Expr | None:
         """The position itself where `where(position < 0, ..., position)` has none below 0."""

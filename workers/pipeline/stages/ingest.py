@@ -20,13 +20,16 @@ from workers.graph.graph import Graph, static_shape
 from workers.pipeline.passes.affine import absorb_affine
 from workers.pipeline.passes.cancel import cancel_movements
 from workers.pipeline.passes.fold import fold_constants
+from workers.pipeline.passes.layers import find_layers
 from workers.pipeline.passes.layout import channels_last
 from workers.pipeline.passes.narrow import narrow_integers
 from workers.pipeline.passes.one_dimensional import raise_sequences
+from workers.pipeline.passes.parts import take_parts
 from workers.pipeline.passes.quantized_constants import settle_quantized_constants
 from workers.pipeline.passes.quantized_movement import say_scales
 from workers.pipeline.passes.recompose import recompose
 from workers.pipeline.passes.simplify import simplify
+from workers.pipeline.passes.three_dimensional import raise_volumes
 
 Importer = Callable[[Path, Mapping[str, Sequence[int]]], ImportedModel]
 
@@ -102,5 +105,6 @@ def fold(graph: Graph) -> Graph:
     """Constants computed, operations plainer, batch norm absorbed; layouts as in the model."""
     # The second fold drops what simplify left without readers: absorb_affine counts readers.
     plain = cancel_movements(simplify(fold_constants(graph)))
-    graph = raise_sequences(recompose(say_scales(plain)))
+    plain = find_layers(take_parts(plain))
+    graph = raise_volumes(raise_sequences(recompose(say_scales(plain))))
     return absorb_affine(fold_constants(settle_quantized_constants(narrow_integers(graph))))

@@ -151,18 +151,20 @@ def _replaced(expr: relax.Expr, new: dict[relax.Var, relax.Expr]) -> relax.Expr:
 def _topological(graph: Graph, regions: Sequence[Region]) -> Iterable[Binding | Region]:
     """Bindings outside regions, and regions, each after what it reads; graph order otherwise."""
     region_of = {var: r for r in regions for unit in r.units for var in unit.members}
-    items: dict[Binding | Region, set[relax.Var]] = {}
+    # By name: a region's own hash is that of its thousands of units.
+    items: dict[relax.Var | str, tuple[Binding | Region, set[relax.Var]]] = {}
     for binding in graph.bindings:
         region = region_of.get(binding.var)
         if region is not None:
-            items.setdefault(region, set(region.inputs))
+            if region.symbol not in items:
+                items[region.symbol] = region, set(region.inputs)
         elif not binding.is_returned_only:
-            items[binding] = set(free_vars(binding.value))
+            items[binding.var] = binding, set(free_vars(binding.value))
     ready = set(graph.inputs)
     while items:
-        item = next((i for i, reads in items.items() if reads <= ready), None)
-        if item is None:
+        key = next((key for key, (_, reads) in items.items() if reads <= ready), None)
+        if key is None:
             raise AssertionError("the regions are not convex")
-        del items[item]
+        item, _ = items.pop(key)
         ready.update([item.var] if isinstance(item, Binding) else item.outputs)
         yield item

@@ -69,6 +69,9 @@ def _load_tflite(model: Path, signature: ModelSignature) -> Infer:
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(model))
+    for detail, spec in zip(interpreter.get_input_details(), signature.inputs, strict=True):
+        if tuple(detail["shape"]) != spec.shape:  # a dimension the file leaves open
+            interpreter.resize_tensor_input(detail["index"], list(spec.shape))
     interpreter.allocate_tensors()
     places = [detail["index"] for detail in interpreter.get_input_details()]
     results = [detail["index"] for detail in interpreter.get_output_details()]

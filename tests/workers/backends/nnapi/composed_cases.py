@@ -130,6 +130,8 @@ PRODUCTS: dict[str, tuple[int, Builder]] = {
     "matmul_2x3": (2, lambda: _matmul([3, 16], [2, 16, 4])),
     "matmul_4x3": (2, lambda: _matmul([2, 2, 3, 16], [2, 16, 4])),
     "matmul_spread": (2, lambda: _matmul([2, 1, 3, 16], [1, 3, 16, 4])),
+    "matmul_long": (3, lambda: _matmul([66, 3, 8], [66, 8, 4])),
+    "matmul_long_spread": (3, lambda: _matmul([2, 33, 3, 8], [33, 8, 1])),
     "matmul_vector": (1, lambda: _matmul([3, 16], [16])),
     "vector_matmul": (2, lambda: _matmul([16], [16, 4])),
     "matmul_constant_stack": (
@@ -204,6 +206,35 @@ def _local_response(shape: list[int], kernel: list[int]) -> onnx.ModelProto:
 
 BORDERS = {"p": _i64(0, 1, 2, 0, 0, 1)}
 WINDOWS: dict[str, tuple[int, Builder]] = {
+    "max_pool_dilated": (
+        3,
+        lambda: single(
+            "MaxPool",
+            IMAGE,
+            kernel_shape=[3, 2],
+            dilations=[2, 3],
+            strides=[2, 1],
+            pads=[1, 1, 0, 1],
+            ceil_mode=1,
+        ),
+    ),
+    "average_pool_dilated": (
+        3,
+        lambda: single("AveragePool", IMAGE, kernel_shape=[2, 3], dilations=[2, 2], opset=19),
+    ),
+    "average_pool_padded": (
+        2,
+        lambda: single(
+            "AveragePool",
+            IMAGE,
+            kernel_shape=[3, 3],
+            pads=[1] * 4,
+            strides=[2, 2],
+            ceil_mode=1,
+            count_include_pad=1,
+            opset=19,
+        ),
+    ),
     "pad_edge": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="edge")),
     "pad_reflect": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="reflect")),
     "local_response": (1, lambda: _local_response([2, 7, 1, 1], [1, 1])),

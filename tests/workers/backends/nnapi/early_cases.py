@@ -29,6 +29,27 @@ def _gathered(indices: np.ndarray) -> onnx.ModelProto:
     return make_model(nodes, {"x": [5, 6]}, ["y"], {"i": indices})
 
 
+def _bilinear(mode: str, sizes: list[int]) -> onnx.ModelProto:
+    """Between what every level has, and in NHWC as it stands."""
+    resize = {"mode": "linear", "coordinate_transformation_mode": mode}
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
+        helper.make_node("Resize", ["t", "", "", "sizes"], ["r"], name="resize", **resize),
+        helper.make_node("Tanh", ["r"], ["y"], name="again"),
+    ]
+    return make_model(nodes, ONE_CHANNEL, ["y"], {"sizes": np.array(sizes, np.int64)})
+
+
+def _softmax_inside() -> onnx.ModelProto:
+    """Over an inner axis, between what every level has."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
+        helper.make_node("Softmax", ["t"], ["s"], name="softmax", axis=1),
+        helper.make_node("Tanh", ["s"], ["y"], name="again"),
+    ]
+    return make_model(nodes, {"x": [2, 5, 6]}, ["y"])
+
+
 def _conv(*shape: int, **attributes: object) -> onnx.ModelProto:
     return single("Conv", IMAGE, {"w": weights(*shape)}, **attributes)
 
@@ -100,11 +121,15 @@ EARLY: dict[str, tuple[int, Builder]] = {
     "cube": (1, lambda: single("Pow", {"x": [2, 7]}, {"e": np.float32(3)})),
     "gelu_written_out": (1, _gelu_written_out),
     "standardized": (1, _standardized),
+    "softmax_inside": (1, _softmax_inside),
     "exp_of_anything": (3, lambda: single("Exp", {"x": [2, 7]})),
     "slice_of_channels": (1, _slice_of_channels),
     "gather_of_neighbours": (1, lambda: _gathered(_i64(-3, -2))),
     "gather_of_one": (1, lambda: _gathered(np.array(4, np.int64))),
     "nearest": (1, lambda: _twice_as_large("asymmetric", "floor", 2)),
+    "bilinear_half_pixel": (1, lambda: _bilinear("half_pixel", [1, 1, 8, 7])),
+    "bilinear_smaller": (1, lambda: _bilinear("pytorch_half_pixel", [1, 1, 3, 2])),
+    "bilinear_corners": (1, lambda: _bilinear("align_corners", [1, 1, 7, 5])),
     "nearest_half_pixel": (1, lambda: _twice_as_large("half_pixel", "round_prefer_floor", 3)),
     "conv_grouped": (1, lambda: single("Conv", ONE_PIXEL, {"w": weights(4, 3, 1, 1)}, group=2)),
     "conv_far_apart": (

@@ -52,6 +52,10 @@ MODELS = {
     "a window a channel": _alone(
         18, 1, 4, 4, channels=18, strides=[2, 2], pads=[1] * 4, group=18
     ),
+    "one channel": single(
+        "ConvTranspose", {"x": [1, 1, 3, 4]}, {"w": weights(1, 1, 2, 2), "b": weights(1)},
+        strides=[2, 2],
+    ),
     "decoder": _decoder(),
 }  # fmt: skip
 

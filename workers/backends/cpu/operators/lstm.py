@@ -55,17 +55,17 @@ class LstmSequence:
 
 
 def packed_weight(
-    weight: NDArray[np.float32], hidden: int, vectors: Vectors
+    weight: NDArray[np.float32], hidden: int, vectors: Vectors, gate_count: int = GATES
 ) -> NDArray[np.float32]:
-    """Weights of the state, [hidden, gates * hidden], as the kernel reads them.
+    """Weights of the state, [hidden, gates * hidden], as a kernel reads them.
 
     Returns:
         [tiles, hidden, columns of a tile]; every gate is filled with zeros to whole registers.
     """
     lanes = vectors.lanes
-    gates = weight.reshape(hidden, GATES, hidden)
+    gates = weight.reshape(hidden, gate_count, hidden)
     padded = np.pad(gates, ((0, 0), (0, 0), (0, -hidden % lanes))).reshape(hidden, -1)
-    packed: NDArray[np.float32] = pack(padded, _tile_vectors(hidden, vectors) * lanes)
+    packed: NDArray[np.float32] = pack(padded, tile_vectors(hidden, vectors, gate_count) * lanes)
     return packed
 
 
@@ -76,7 +76,7 @@ def lstm_kernel(sequence: LstmSequence, vectors: Vectors) -> tirx.PrimFunc:
     [steps, batch, hidden], in the order of the inputs, and [batch, hidden].
     """
     hidden, batch = sequence.hidden, sequence.batch
-    lanes, count = vectors.lanes, _tile_vectors(hidden, vectors)
+    lanes, count = vectors.lanes, tile_vectors(hidden, vectors)
     width = round_up(hidden, lanes)
     tiles = GATES * width // (count * lanes)
     with IRBuilder() as builder:
@@ -104,16 +104,16 @@ def lstm_kernel(sequence: LstmSequence, vectors: Vectors) -> tirx.PrimFunc:
                     step.add(lambda column: inputs[(*index, column)])
                     step.advance()
                     in_order = at if sequence.step > 0 else sequence.length - 1 - at
-                    with _along(hidden, lanes) as j:
+                    with along(hidden, lanes) as j:
                         states[in_order, row, j] = step.state[j]
-                with _along(hidden, lanes) as j:
+                with along(hidden, lanes) as j:
                     last_cell[row, j] = step.cell[j]
         return builder.get()
 
 
-def _tile_vectors(hidden: int, vectors: Vectors) -> int:
+def tile_vectors(hidden: int, vectors: Vectors, gate_count: int = GATES) -> int:
     """Registers of a tile: a divisor of all, so that no tile is filled up."""
-    total = GATES * round_up(hidden, vectors.lanes) // vectors.lanes
+    total = gate_count * round_up(hidden, vectors.lanes) // vectors.lanes
     most = min(MAX_VECTORS, vectors.registers - 4)
     return next(n for n in range(most, 0, -1) if total % n == 0)
 
@@ -141,7 +141,7 @@ class _Step:
         with T.serial(0, self.width) as j:
             self.state[j] = T.float32(0.0)
             self.cell[j] = T.float32(0.0)
-        with _along(self.sequence.hidden, self.lanes) as j:
+        with along(self.sequence.hidden, self.lanes) as j:
             self.state[j] = state(j)
             self.cell[j] = cell(j)
 
@@ -149,18 +149,18 @@ class _Step:
         """What the step's input adds to the gates."""
         hidden = self.sequence.hidden
         for gate in range(GATES):
-            with _along(hidden, self.lanes) as j:
+            with along(hidden, self.lanes) as j:
                 self.gates[gate * self.width + j] = inputs(gate * hidden + j)
 
     def advance(self) -> None:
         """The next state and cell."""
         columns = self.count * self.lanes
         with T.serial(0, self.tiles) as tile:
-            with _vectors(self.count, self.lanes) as j:
+            with in_tile(self.count, self.lanes) as j:
                 self.sums[j] = self.gates[tile * columns + j]
-            with T.serial(0, self.sequence.hidden) as k, _vectors(self.count, self.lanes) as j:
+            with T.serial(0, self.sequence.hidden) as k, in_tile(self.count, self.lanes) as j:
                 self.sums[j] = self.sums[j] + self.state[k] * self.weight[tile, k, j]
-            with _vectors(self.count, self.lanes) as j:
+            with in_tile(self.count, self.lanes) as j:
                 self.gates[tile * columns + j] = self.sums[j]
         with T.serial(0, self.width // self.lanes) as part, T.vectorized(0, self.lanes) as lane:
             self._activate(part * self.lanes + lane, lane)
@@ -179,14 +179,14 @@ class _Step:
 
 
 @contextmanager
-def _vectors(count: int, lanes: int) -> Iterator[Value]:
+def in_tile(count: int, lanes: int) -> Iterator[Value]:
     """Every element of a tile, in registers."""
     with T.unroll(0, count) as part, T.vectorized(0, lanes) as lane:
         yield part * lanes + lane
 
 
 @contextmanager
-def _along(size: int, lanes: int) -> Iterator[Value]:
+def along(size: int, lanes: int) -> Iterator[Value]:
     """Every element, in registers where they are whole."""
     if size % lanes:
         with T.serial(0, size) as j:

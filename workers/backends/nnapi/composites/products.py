@@ -2,7 +2,8 @@
 
 BATCH_MATMUL (feature level 6) takes stacks of equal length; FULLY_CONNECTED one matrix, which the
 older levels let be computed like any other operand (conformance example
-fully_connected_float_weights_as_inputs, level 1). So before level 6 a stack is one product an item.
+fully_connected_float_weights_as_inputs, level 1). So before level 6 a stack is one product an item,
+and a long one the groups of a GROUPED_CONV_2D (level 3).
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class _Product:
         left, right = self._shapes
         items, (rows, inner), columns = math.prod(self._batch), left[-2:], right[-1]
         if items > MAX_PIECES:
-            return None
+            return self._groups(items, (rows, inner), columns)
         first = self._spread(self._shaped(self._place.new(self._left), left), (rows, inner))
         first = self._shaped(first, (items * rows, inner))
         second = self._spread(self._turned(self._right, right), (columns, inner))
@@ -173,6 +174,27 @@ class _Product:
             for item in range(items)
         ]
         return self._place.emit(relax.op.concat(results, 0))
+
+    def _groups(self, items: int, matrix: tuple[int, int], columns: int) -> relax.Expr | None:
+        """A group an item of the stack, its weights the right matrix."""
+        if self._place.level < opset()["GROUPED_CONV_2D"].level:
+            return None
+        left, right = self._shapes
+        (rows, inner), emit = matrix, self._place.emit
+        first = self._spread(self._shaped(self._place.new(self._left), left), matrix)
+        first = emit(relax.op.permute_dims(self._shaped(first, (items, *matrix)), (1, 0, 2)))
+        second = self._spread(self._turned(self._right, right), (columns, inner))
+        second = self._shaped(second, (items * columns, 1, 1, inner))
+        product = relax.op.nn.conv2d(
+            self._shaped(first, (1, rows, 1, items * inner)),
+            emit(relax.op.permute_dims(second, (1, 2, 3, 0))),
+            groups=items,
+            data_layout="NHWC",
+            kernel_layout="HWIO",
+        )
+        # With a transpose in front that is left out.
+        apart = self._shaped(emit(product, self._right), (rows, items, columns))
+        return emit(relax.op.permute_dims(apart, (1, 0, 2)))
 
     def _cut(self, value: relax.Expr, item: int, rows: int) -> relax.Expr:
         begin, end = item * rows, (item + 1) * rows

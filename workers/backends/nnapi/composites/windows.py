@@ -1,4 +1,4 @@
-"""Borders NNAPI does not have: padding by repetition, averages that count it."""
+"""Borders NNAPI does not have: padding by repetition."""
 
 from __future__ import annotations
 
@@ -55,29 +55,4 @@ def _pad(place: Place, call: relax.Call) -> relax.Expr | None:
     return data
 
 
-def _average_with_padding(place: Place, call: relax.Call) -> relax.Expr | None:
-    """The padding counts: it is put around the image first."""
-    attrs, shape, output = call.attrs, static_shape(call.args[0]), static_shape(call)
-    top, left, bottom, right = (int(p) for p in attrs.padding)
-    if not attrs.count_include_pad or attrs.layout != "NHWC" or shape is None or output is None:
-        return None
-    sizes = [int(s) for s in attrs.pool_size]
-    strides = [int(s) for s in attrs.strides]
-    padded = (shape[1] + top + bottom, shape[2] + left + right)
-    reached = [(output[1 + i] - 1) * strides[i] + sizes[i] for i in (0, 1)]
-    leaves_image = any(end > size for end, size in zip(reached, padded, strict=True))
-    if not any((top, left, bottom, right)) or leaves_image:
-        return None
-    widths = [0, 0, top, bottom, left, right, 0, 0]
-    data = place.moved(call.args[0], relax.op.nn.pad(place.new(call.args[0]), widths))
-    return place.emit(
-        relax.op.nn.avg_pool2d(
-            data, sizes, strides, layout=attrs.layout, out_layout=attrs.out_layout
-        )
-    )
-
-
-COMPOSITES: Mapping[str, Composite] = {
-    "relax.nn.pad": _pad,
-    "relax.nn.avg_pool2d": _average_with_padding,
-}
+COMPOSITES: Mapping[str, Composite] = {"relax.nn.pad": _pad}

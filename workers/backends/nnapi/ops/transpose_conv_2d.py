@@ -117,7 +117,7 @@ class TransposeConv2d(Operation):
         bias, channels = site.constant("bias"), site.output_shape[3]
         if bias is None or bias.size != channels:
             return False
-        return bool(bias.shape[-1] == channels)
+        return bias.shape[-1:] == (channels,)
 
 
 def _axes(call: relax.Call) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ class Image:
         padded = array.reshape((1,) * (4 - array.ndim) + array.shape)
         if array.size not in (1, self.shape[3]) or padded.shape[1] != array.size:
             return None
-        if array.size == 1:
+        if array.size != self.shape[3]:
             return relax.const(array.reshape(()), array.dtype.name)
         channels = np.tile(array.reshape(-1), self.kinds[0] * self.kinds[1])
         return relax.const(channels.reshape(1, 1, 1, -1), array.dtype.name)
