@@ -45,6 +45,15 @@ def move_bytes(module: tvm.IRModule) -> tvm.IRModule:
     return result
 
 
+def _keeps_numbers(call: relax.Call) -> bool:
+    """Whether every number of the result is one of the operand's, whatever their scale."""
+    name = getattr(call.op, "name", "")
+    if name == "relax.image.resize2d":
+        is_within = call.attrs.coordinate_transformation_mode != "tf_crop_and_resize"
+        return is_within and bool(call.attrs.method == "nearest_neighbor")
+    return name in _MOVES or name == _PICKS
+
+
 def _is_call(value: relax.Expr | None, name: str) -> bool:
     return isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
 
@@ -81,8 +90,7 @@ class _Mover(PyExprMutator):  # type: ignore[misc]
             return None  # it is wanted as real numbers, too
         if _is_call(value, "relax.concat") and isinstance(value.args[0], relax.Tuple):
             return self._concat(value, numbers)
-        name = getattr(value.op, "name", "")
-        if name not in _MOVES and name != _PICKS:
+        if not _keeps_numbers(value):
             return None
         source = self._as_bytes(value.args[0], numbers)
         if source is None:

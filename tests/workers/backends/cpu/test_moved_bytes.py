@@ -136,6 +136,16 @@ def test_the_largest_byte_stands_for_the_largest_number(
     assert 'T.Buffer((T.int64(1), T.int64(9), T.int64(8), T.int64(20)), "uint8")' in pool.script()
 
 
+def test_the_nearest_pixel_is_moved(target: tvm.target.Target, tmp_path: Path) -> None:
+    made, image = Quantized(), (1, 20, 5, 4)
+    value = made.convolution(made.rounded("x"), 20, 20)
+    scales = made.constant(np.array([1, 1, 2, 2], np.float32))
+    resized = made.op("Resize", value, "", scales, mode="nearest")
+    kernels = check(made.model(made.rounded(resized), image), tmp_path, target)
+    (function,) = (f for name, f in kernels.items() if "resize" in name)
+    assert '"uint8")' in function.script().split("):")[0].split("resize")[0]
+
+
 def test_parts_of_other_scales_are_requantized_one_by_one(
     target: tvm.target.Target, tmp_path: Path
 ) -> None:

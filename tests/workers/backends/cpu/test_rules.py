@@ -209,10 +209,31 @@ def test_concat_of_channels(check: Check, widths: list[int], batch: int) -> None
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_resize(check: Check, mode: str) -> None:
-    scales = numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")
-    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)
-    assert check(network([node], {"x": (1, 24, 7, 9)}, [scales])) == ()
+@pytest.mark.parametrize(("channels", "scale"), [(24, 2.0), (21, 1.5), (58, 0.6)])
+def test_resize(check: Check, mode: str, channels: int, scale: float) -> None:
+    scales = numpy_helper.from_array(np.array([1, 1, scale, 2], np.float32), "scales")
+    nodes = [
+        helper.make_node("Resize", ["x", "", "scales"], ["r"], mode=mode),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    assert check(network(nodes, {"x": (2, channels, 7, 9)}, [scales])) == ()
+
+
+@pytest.mark.parametrize("channels", [16, 12])
+def test_a_decoder_joins_what_it_upsampled(check: Check, channels: int) -> None:
+    """U-Net: what is put into NCHW and back, and is smaller than the concat it goes into."""
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "u", "b"], ["up"], strides=[2, 2]),
+        helper.make_node("Relu", ["side"], ["r"]),
+        helper.make_node("Concat", ["up", "r"], ["j"], axis=1),
+        helper.make_node("Conv", ["j", "w"], ["y"]),
+    ]
+    constants = {
+        "u": values(8, channels, 2, 2), "b": values(channels), "w": values(8, channels + 16, 1, 1)
+    }  # fmt: skip
+    arrays = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    inputs = {"x": (2, 8, 5, 6), "side": (2, 16, 10, 12)}
+    assert check(network(nodes, inputs, arrays)) == ()
 
 
 @pytest.mark.timeout(60)
@@ -224,7 +245,7 @@ def test_a_long_chain_of_functions(check: Check) -> None:
     assert check(network(nodes, {"x": (2, 48)})) == ()
 
 
-@pytest.mark.parametrize("shape", [(3, 5, 28, 28), (3, 5, 7, 3), (2, 33)])
+@pytest.mark.parametrize("shape", [(3, 5, 28, 28), (3, 5, 7, 3), (2, 33), (3, 96)])
 def test_sums_along_memory(check: Check, shape: tuple[int, ...]) -> None:
     axes = list(range(2, len(shape))) or [1]
     assert check(single_node("ReduceMean", shape, axes=axes, keepdims=0)) == ()

@@ -18,6 +18,7 @@ from workers.backends.cpu.operators.integer import quantize
 from workers.backends.cpu.operators.matmul import matmul
 from workers.backends.cpu.operators.normalization import layer_norm, softmax
 from workers.backends.cpu.operators.regions import roi_align
+from workers.backends.cpu.operators.resize import resize
 from workers.backends.cpu.operators.transposed import conv2d_transpose
 from workers.backends.cpu.vectors import Vectors
 
@@ -31,6 +32,7 @@ def lowerings(vectors: Vectors) -> Mapping[str, Lowering]:
         "relax.nn.conv2d_transpose": lambda builder, call: conv2d_transpose(builder, call, vectors),
         "relax.matmul": lambda builder, call: matmul(builder, call, vectors),
         "relax.concat": concat,
+        "relax.image.resize2d": resize,
         "relax.quantize": quantize,
         "relax.nn.softmax": lambda builder, call: softmax(builder, call, vectors),
         "relax.nn.layer_norm": layer_norm,

@@ -1,10 +1,11 @@
-"""conv2d_transpose as a plain convolution (`workers/graph/subpixel.py`) and a copy to NCHW."""
+"""conv2d_transpose as a plain convolution (`workers/graph/subpixel.py`) and a copy."""
 
 from __future__ import annotations
 
 from tvm import relax, te, topi
 
 from workers.backends.cpu.operators.convolution import convolution
+from workers.backends.cpu.operators.packed import FUSES_EPILOGUE
 from workers.backends.cpu.vectors import Vectors
 from workers.graph.graph import constant_value, dtype_of, static_shape
 from workers.graph.subpixel import Phases, plain_weights
@@ -36,20 +37,26 @@ def conv2d_transpose(
     lowered = convolution(builder, builder.normalize(plain), vectors)
     if lowered is None:
         return None
-    shape = (output, strides, groups)
-    return builder.call_te(
-        _placed, builder.emit(lowered), *shape, primfunc_name_hint="conv2d_transpose"
+    placed = builder.call_te(
+        _placed,
+        builder.emit(lowered),
+        *(output, strides, groups),
+        primfunc_name_hint="conv2d_transpose",
+        primfunc_attrs=FUSES_EPILOGUE,
     )
+    return builder.call_te(topi.transpose, builder.emit(placed), (0, 3, 1, 2))
 
 
 def _placed(
     total: te.Tensor, output: tuple[int, ...], strides: tuple[int, int], groups: int
 ) -> te.Tensor:
-    """NCHW image from the convolution's NHWC one."""
-    (sy, sx), per_group = strides, output[1] // groups
+    """The NHWC image from the convolution's, whose channels are pixels."""
+    (sy, sx), (batch, channels, height, width) = strides, output
+    per_group = channels // groups
 
-    def pixel(n: te.Var, c: te.Var, y: te.Var, x: te.Var) -> te.PrimExpr:
+    def pixel(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
         kind = (c // per_group * sy + y % sy) * sx + x % sx
         return total[n, y // sy, x // sx, kind * per_group + c % per_group]
 
-    return te.compute(output, pixel, name="conv2d_transpose_place")
+    shape = (batch, height, width, channels)
+    return te.compute(shape, pixel, name="conv2d_transpose_place")

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import math
 
-from workers.backends.cpu.schedules.kernel import MOVING, Kernel, NotCovered, divisor
-
-MAX_LANES = 16
-"""Innermost loop length; LLVM splits it into registers. Several make independent chains."""
-
+from workers.backends.cpu.schedules.kernel import MAX_LANES, MOVING, Kernel, NotCovered, divisor
 
 PIECES = "nnfarm.pieces"
 """Annotation of a block: the last axis is made of pieces from elsewhere; the number divides the
@@ -38,16 +34,25 @@ def schedule_elementwise(kernel: Kernel) -> None:
 def inline_into_last(kernel: Kernel) -> object:
     """Inlines producers of the last block into it, and returns it."""
     *producers, last = kernel.blocks
-    size = kernel.size(last)
     for block in producers:
-        # A smaller one is broadcast: it is computed once, not for every element that reads it.
+        # What is broadcast is computed once, not for every element that reads it.
         # Not conditions: TVM stores no vectors of bool, and they are cheap.
         is_condition = str(kernel.sch.get(block).writes[0].source.dtype) == "bool"
-        if kernel.size(block) == size or not kernel.sch.get_loops(block) or is_condition:
+        is_small = _is_broadcast(kernel, block) and kernel.sch.get_loops(block)
+        if is_condition or not is_small:
             kernel.sch.compute_inline(block)
         else:
             schedule_copy(kernel, block)
     return last
+
+
+def _is_broadcast(kernel: Kernel, block: object) -> bool:
+    """Whether what reads a block is larger, and does not put it beside others."""
+    size = kernel.size(block)
+    return any(
+        kernel.size(reader) > size and kernel.annotation(reader, PIECES) is None
+        for reader in kernel.sch.get_consumers(block)
+    )
 
 
 def _copy_pieces(kernel: Kernel, block: object, step: int) -> None:
@@ -97,7 +102,7 @@ def schedule_copy(kernel: Kernel, block: object) -> None:
     if not loops:
         return
     extents = kernel.extents(loops)
-    lanes = divisor(extents[-1], (MAX_LANES, 8, 4, 2))
+    lanes = kernel.vector_length(extents[-1])
     if lanes == 1 and _is_flat(kernel, block):
         lanes = divisor(math.prod(extents), (MAX_LANES, 8, 4))
         loops = [sch.fuse(*loops)]

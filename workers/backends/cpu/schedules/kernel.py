@@ -22,6 +22,9 @@ FUNCTION = 24
 """Multiply-adds of a polynomial and what is around it, for one element."""
 
 
+MAX_LANES = 16
+"""Innermost loop length that every target's registers are enough for."""
+
 IS_SCALAR = {"nnfarm.scalar": 1}
 """Annotation of a block that has no vector form."""
 
@@ -67,6 +70,17 @@ class Kernel:
         """
         if work >= MIN_SHARED_WORK * self.vectors.lanes:
             self.sch.parallel(loop)
+
+    def vector_length(self, extent: int) -> int:
+        """A divisor of a loop's length to make vectors of, of several registers where it can.
+
+        What one register holds is one chain of operations, each of which waits for the one before;
+        several make several. What does not fill registers leaves a part of the last one idle.
+        """
+        native = self.vectors.lanes
+        longest = max(MAX_LANES, native * (4 if self.vectors.registers >= 32 else 2))
+        candidates = [n for n in range(1, min(longest, extent) + 1) if extent % n == 0]
+        return min(candidates, key=lambda n: (-(-n // native) / n, -n))
 
     def axes(self, block: object) -> tuple[int, int]:
         """Number of spatial and of reduction axes of a block.

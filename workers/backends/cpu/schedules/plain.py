@@ -62,13 +62,15 @@ def _partial_sums(kernel: Kernel, block: object, work: int) -> bool:
     if lanes_of_sum(kernel, block, math.prod(kernel.extents(summed))) == 1:
         return False
     sch.fuse(*summed)
-    partial = split_sum(kernel, block)
+    partials = split_sum(kernel, block)
     fused = sch.fuse(*outer)
-    sch.compute_at(partial, fused, preserve_unit_loops=True)
-    sch.set_scope(partial, 0, "local")
-    lane, *_, step = sch.get_loops(partial)[1:]
-    sch.reorder(step, lane)
-    sch.vectorize(lane)
+    for partial in reversed(partials):
+        sch.compute_at(partial, fused, preserve_unit_loops=True)
+        sch.set_scope(partial, 0, "local")
     kernel.share(fused, work)
-    sch.decompose_reduction(partial, step)
+    for partial in partials:
+        lane, *_, step = sch.get_loops(partial)[1:]
+        sch.reorder(step, lane)
+        sch.vectorize(lane)
+        sch.decompose_reduction(partial, step)
     return True
