@@ -81,19 +81,24 @@ def resample(
 def _positions(frame: str, length: int, size: int, factor: float) -> Positions:
     """Where each result element lies in the source.
 
+    In float32, as runtimes compute it: what is half-way between two elements, or on one, is so by
+    its roundings.
+
     Source: ONNX operators, Resize, coordinate_transformation_mode.
     """
-    result = np.arange(size, dtype=np.float64)
+    one = np.float32
+    result, scale, half = np.arange(size, dtype=one), one(factor), one(0.5)
     if frame == CORNERS:
-        return result * (length - 1) / max(size - 1, 1)
-    if frame == "asymmetric":
-        return result / factor
-    if frame == "pytorch_half_pixel" and size <= 1:
-        return np.zeros(size)
-    offset = 0.0
-    if frame == "half_pixel_symmetric":
-        offset = length / 2 * (1 - size / (factor * length))
-    return offset + (result + 0.5) / factor - 0.5
+        found = result * one(length - 1) / one(max(size - 1, 1))
+    elif frame == "asymmetric":
+        found = result / scale
+    elif frame == "pytorch_half_pixel" and size <= 1:
+        found = np.zeros(size, one)
+    else:
+        found = (result + half) / scale - half
+        if frame == "half_pixel_symmetric":
+            found += one(length / 2 * (1 - size / (factor * length)))
+    return found.astype(np.float64)
 
 
 def _taps(positions: Positions, length: int, factor: float, sampling: Sampling) -> list[Tap]:

@@ -155,7 +155,7 @@ def test_a_device_can_be_chosen(run: Any, package: Any) -> None:
 
 def test_probe(run: Any) -> None:
     result = run("--probe")
-    assert [event["event"] for event in result.events] == ["start", "nnapi"]
+    assert [event["event"] for event in result.events] == ["start", "cpu", "nnapi"]
     assert result.one("nnapi")["available"] is True
     crashed = run("--probe", FAULT_CRASH="ANeuralNetworks_getDeviceCount")
     assert crashed.exit_code == 0

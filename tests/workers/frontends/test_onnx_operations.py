@@ -173,6 +173,12 @@ MODELS = {
         ("cubic", "half_pixel"), ("cubic", "asymmetric"), ("linear", "half_pixel_symmetric"),
         ("linear", "pytorch_half_pixel"), ("nearest", "half_pixel"),
     )},
+    # 5 times 1.4 is 7 in float32, and 3 divided by 0.6 is 5.
+    **{f"resize rounded {mode}": single(
+        "Resize", {"x": [1, 2, 7, 5]}, {"s": np.array([1, 1, 0.6, 1.4], np.float32)},
+        ["x", "", "s"], mode=mode, coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    ) for mode in ("linear", "nearest")},
     "resize antialias": single(
         "Resize", IMAGE, {"s": ints(1, 2, 3, 4)}, ["x", "", "", "s"], mode="linear", opset=18,
         antialias=1,
