@@ -13,6 +13,7 @@ from service.contracts.tuning import TuneOutcome
 from service.identifiers import new_id
 from service.jobs import lifecycle
 from service.jobs.keys import content_key
+from service.resources.blobs import repository as blobs
 from service.resources.devices import repository as devices
 from service.resources.devices.tables import DeviceRow
 from service.resources.models import repository as models
@@ -99,6 +100,9 @@ def _begin_bench(session: Session, row: TuningRow, device: DeviceRow, outcome: T
     bench = outcome.bench
     if bench is None:
         raise NnfarmError("request.invalid", f"The outcome of {row.id} has no bench.")
+    wanted = set(outcome.blob_sizes())
+    if missing := sorted(wanted - blobs.find_many(session, wanted).keys()):
+        raise NnfarmError("request.invalid", f"Library {missing[0]} is not stored.")
     row.machine = benches.machine_of(device)
     if not bench.kernels:  # all were settled before
         lifecycle.succeed(session, row, outcome)
