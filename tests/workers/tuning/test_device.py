@@ -80,7 +80,7 @@ def test_every_candidate_loads_and_computes_what_onnx_runtime_does(
     [kernel] = outcome.bench.kernels
     assert [tensor.shape for tensor in kernel.tensors] == [(64, 96), (96, 80), (64, 80)]
     assert len(set(kernel.candidates)) == 3
-    assert 10_000 <= outcome.bench.time_limit_ms <= 20_000
+    assert 2_500 <= outcome.bench.time_limit_ms <= 20_000
     assert [events[-1].done, events[-1].total] == [3, 4]  # the device has the last step
     library = tmp_path / kernel.library.path
     (tmp_path / "blobs" / kernel.library.sha256).rename(library)
