@@ -18,6 +18,12 @@ constexpr char kRuled[] = "ruled";
 // A candidate that takes so many times as long in one round is not measured in more.
 constexpr double kHopeless = 1.3;
 
+// One thread is measured on the fast cores: whichever kind it began on, it would change.
+void UseThreads(int64_t threads) {
+  if (threads == 1) BindToCpus(ChooseCpus("big"));
+  SetThreads(threads);
+}
+
 class Schedules {
  public:
   explicit Schedules(const BenchKernel& kernel)
@@ -64,7 +70,7 @@ double RatioOf(const BenchCall& ruled, const BenchCall& candidate) {
 
 void ScreenAndSay(const BenchKernel& kernel, int64_t first, Clock::time_point deadline,
                   const Say& say) {
-  SetThreads(1);
+  UseThreads(1);
   Schedules schedules(kernel);
   const BenchCall ruled = schedules.Ruled();
   const auto wanted = schedules.ResultsOf(ruled);
@@ -81,7 +87,7 @@ void ScreenAndSay(const BenchKernel& kernel, int64_t first, Clock::time_point de
 }
 
 void CompareAndSay(const BenchKernel& kernel, int64_t candidate, int64_t threads, const Say& say) {
-  SetThreads(threads);
+  UseThreads(threads);
   Schedules schedules(kernel);
   const BenchCall ruled = schedules.Ruled();
   schedules.ResultsOf(ruled);  // fills the tensors

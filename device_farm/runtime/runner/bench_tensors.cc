@@ -79,7 +79,7 @@ void FillTensor(const ffi::Tensor& tensor, std::minstd_rand* random) {
   auto* data = static_cast<uint8_t*>(tensor.data_ptr());
   const size_t size = ffi::GetDataSize(tensor);
   const DLDataType type = tensor.dtype();
-  const auto share = [&] { return ((*random)() - random->min()) / double(random->max()); };
+  const auto share = [&] { return static_cast<double>((*random)() - random->min()) / random->max(); };
   const auto small = [&] { return (*random)() % kSmallIntegers; };
   if (IsType(type, kDLFloat, 32)) {
     FillWith<float>(data, size, share);

@@ -58,7 +58,7 @@ def _named(session: Session, device_id: str) -> DeviceRow:
         reason = device.description.reason_unusable
         raise NnfarmError("tune.no_device", f"{name} is not usable: {reason}")
     if not device_rules.is_attached(device):
-        raise NnfarmError("tune.no_device", f"{name} is not attached: it is {device.state}.")
+        raise NnfarmError("tune.no_device", f"{name} cannot measure now: it is {device.state}.")
     if not device.description.abis:
         raise NnfarmError("tune.unsupported_target", f"No code can be built for {name}.")
     return device

@@ -213,7 +213,7 @@ def test_devices_that_cannot_measure_are_refused(farm: Farm) -> None:
     assert "is not usable: no room" in refusal(broken["id"])
     assert refusal(bare["id"]).startswith("tune.unsupported_target")
     farm.attach(real("broken", reason_unusable="no room"), device("v"))
-    assert "is not attached: it is offline" in refusal(gone["id"])
+    assert "cannot measure now: it is offline" in refusal(gone["id"])
 
 
 def test_any_is_a_real_phone_where_there_is_one(farm: Farm) -> None:
