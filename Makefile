@@ -195,7 +195,7 @@ bench-coverage: setup-dev ## What is offloaded of many networks, beside TVM and 
 bench: ## Benchmarks of this machine (not part of the tests)
 	@$(MAKE) setup-dev
 	@$(MAKE) -j4 native
-	@for name in compile_time service_overhead cpu_speed player_overhead; do \
+	@for name in compile_time service_overhead cpu_speed cpu_arm64 player_overhead; do \
 	    echo "bench: $$name"; $(PY) -m "benchmarks.$$name" | tee "build/bench-$$name.json"; done
 
 .PHONY: lock

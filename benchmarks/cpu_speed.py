@@ -17,7 +17,6 @@ import argparse
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -43,7 +42,6 @@ from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi
 from workers.backends.cpu.build import lower_for_cpu
 from workers.backends.cpu.executable import executable_of
-from workers.backends.cpu.stack import PIPELINE
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -112,7 +110,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2.0, help="a network and thread count")
     parser.add_argument("--int8", action="store_true", help="quantize ONNX networks first")
     parser.add_argument("--operations", action="store_true", help="classes of operations instead")
-    parser.add_argument("--arm64", action="store_true", help="count vector multiply-adds there")
     parser.add_argument("--tvm-default", action="store_true", help="time TVM's own lowering, slow")
     return parser.parse_args()
 
@@ -139,9 +136,6 @@ def _measure(
     result: dict[str, Any] = {"compile_cpu_s": round(time.process_time() - started_s, 2)}
     result["uncovered"] = uncovered
     result["relative_error"] = _checked_error(path, runs["ours"], feeds)
-    if arguments.arm64:
-        result["arm64_multiply_adds"] = _arm64_multiply_adds(module)
-        print(f"{path.stem}: arm64 {result['arm64_multiply_adds']}", file=sys.stderr)
     if arguments.tvm_default:
         executable = relax.build(relax.get_pipeline("zero")(module), target)
         runs["tvm_default"] = tvm_run(executable, feeds)
@@ -174,24 +168,6 @@ def _is_quantized(path: Path) -> bool:
 
 def _format(path: Path) -> ModelFormat:
     return ModelFormat.TFLITE if path.suffix == ".tflite" else ModelFormat.ONNX
-
-
-def _arm64_multiply_adds(module: tvm.IRModule) -> dict[str, float]:
-    """Float multiply-adds in the code for arm64-v8a, of vectors and of single values."""
-    target = tvm.target.Target(target_for(Abi.ARM64_V8A))
-    lowered, _ = lower_for_cpu(module, target)
-    kernels = {
-        variable: function.with_attr("global_symbol", variable.name_hint)
-        for variable, function in lowered.functions.items()
-        if isinstance(function, tvm.tirx.PrimFunc)
-    }
-    assembly = tvm.compile(tvm.IRModule(kernels), target, tir_pipeline=PIPELINE).mod.inspect_source(
-        "asm"
-    )
-    vector = len(re.findall(r"\bfmla\s+v\d+\.4s", assembly))
-    scalar = len(re.findall(r"\bfmadd\s+s\d+", assembly))
-    share = vector / max(vector + scalar, 1)
-    return {"vector": vector, "scalar": scalar, "share": round(share, 3)}
 
 
 _LABELS = {"onnxruntime": "ORT", "litert": "LiteRT"}

@@ -90,8 +90,8 @@ def compile_model(
     cpu_variant: Annotated[
         list[CpuVariant] | None,
         typer.Option(
-            help="Build the CPU's code for these processors, too; repeatable. dotprod and i8mm "
-            "are arm64-v8a's, avx2 and avx512 x86_64's. The device takes what it can run."
+            help="Build the CPU's code for these processors, too; repeatable. dotprod, fp16 "
+            "and i8mm are arm64-v8a's, avx2 and avx512 x86_64's. The device takes what it can run."
         ),
     ] = None,
     nnapi: Annotated[

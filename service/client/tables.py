@@ -138,7 +138,7 @@ def operation_table(explanation: Explanation) -> Table:
 def device_table(devices: list[Device]) -> Table:
     """One line a phone."""
     table = Table()
-    for name in ("device", "name", "state", "ABIs", "level", "accelerators", "agent", "remark"):
+    for name in ("device", "name", "state", "ABIs, CPU", "level", "accelerators", "agent", "remark"):
         table.add_column(name, overflow="fold")
     for device in devices:
         about = device.description
@@ -147,7 +147,7 @@ def device_table(devices: list[Device]) -> Table:
             device.id,
             about.name,
             device.state.value,
-            ", ".join(abi.value for abi in about.abis),
+            ", ".join((*about.abis, *about.cpu_variants)),
             str(about.feature_level) if about.feature_level else "no NNAPI",
             ", ".join(f"{a.name} ({a.type}, level {a.feature_level})" for a in about.accelerators),
             device.agent_name,

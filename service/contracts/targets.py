@@ -34,7 +34,8 @@ class Abi(StrEnum):
 class CpuVariant(StrEnum):
     """Processors beyond an ABI's baseline that the code for the CPU can be built for as well."""
 
-    DOTPROD = "dotprod"  # arm64-v8a: Cortex-A55, A75 and later
+    DOTPROD = "dotprod"  # arm64-v8a: Cortex-A55, A76 and later
+    FP16 = "fp16"  # arm64-v8a: the same; float16 models are computed in float16
     I8MM = "i8mm"  # arm64-v8a: Cortex-A510, A710, X2 and later
     AVX2 = "avx2"  # x86_64: Haswell, Zen and later
     AVX512 = "avx512"  # x86_64: Ice Lake, Zen 4 and later
@@ -52,12 +53,12 @@ class CpuRequirement(NamedTuple):
     features: tuple[str, ...]
 
 
-_DOTPROD = ("asimdhp", "asimddp")
 _AVX2 = ("avx2", "fma", "f16c")
 
 CPU_REQUIREMENTS: dict[CpuVariant, CpuRequirement] = {
-    CpuVariant.DOTPROD: CpuRequirement(Abi.ARM64_V8A, _DOTPROD),
-    CpuVariant.I8MM: CpuRequirement(Abi.ARM64_V8A, (*_DOTPROD, "i8mm")),
+    CpuVariant.DOTPROD: CpuRequirement(Abi.ARM64_V8A, ("asimddp",)),
+    CpuVariant.FP16: CpuRequirement(Abi.ARM64_V8A, ("asimddp", "asimdhp")),
+    CpuVariant.I8MM: CpuRequirement(Abi.ARM64_V8A, ("asimddp", "i8mm")),
     CpuVariant.AVX2: CpuRequirement(Abi.X86_64, _AVX2),
     CpuVariant.AVX512: CpuRequirement(
         Abi.X86_64,

@@ -271,4 +271,4 @@ def test_phones_are_described_as_their_profiles_say(
     names = [accelerator.name for accelerator in found.accelerators]
     assert [name for name in names if name != "nnapi-reference"] == accelerators
     if target == "linux-aarch64":  # QEMU has all of them
-        assert found.cpu_variants == ("dotprod", "i8mm")
+        assert found.cpu_variants == ("dotprod", "fp16", "i8mm")

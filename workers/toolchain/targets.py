@@ -34,11 +34,11 @@ def triple_for(abi: Abi) -> str:
 
 # LLVM's names of what CPU_REQUIREMENTS lists. No architecture version is named: it would allow
 # instructions that the requirements do not ask the device for.
-_DOTPROD = ("+fullfp16", "+dotprod")
 _AVX2 = ("+avx2", "+fma", "+f16c")
 _FEATURES: dict[CpuVariant, tuple[str, ...]] = {
-    CpuVariant.DOTPROD: _DOTPROD,
-    CpuVariant.I8MM: (*_DOTPROD, "+i8mm"),
+    CpuVariant.DOTPROD: ("+dotprod",),
+    CpuVariant.FP16: ("+dotprod", "+fullfp16"),
+    CpuVariant.I8MM: ("+dotprod", "+i8mm"),
     CpuVariant.AVX2: _AVX2,
     CpuVariant.AVX512: (
         *_AVX2,

@@ -1644,7 +1644,7 @@ export interface components {
          * @description Processors beyond an ABI's baseline that the code for the CPU can be built for as well.
          * @enum {string}
          */
-        CpuVariant: "dotprod" | "i8mm" | "avx2" | "avx512";
+        CpuVariant: "dotprod" | "fp16" | "i8mm" | "avx2" | "avx512";
         /**
          * DType
          * @description Element types at a model's inputs and outputs.

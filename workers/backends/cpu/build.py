@@ -52,7 +52,7 @@ def fuse_for_cpu(module: tvm.IRModule, target: tvm.target.Target) -> tvm.IRModul
         ]
     )
     with target, tvm.transform.PassContext(config={"relax.FuseOps.max_depth": MAX_FUSED}):
-        floats = widen_halves(lower_layers(module, vectors))
+        floats = widen_halves(lower_layers(module, vectors), vectors)
         rolled = roll_lstms(use_integers(move_bytes(floats), vectors), vectors)
         fused: tvm.IRModule = fuse(break_chains(legalize(rolled)))
         return fused

@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.relax.backend.cpu_generic import pipeline as generic
 
 from workers.backends.cpu.in_place import reuse_operands
+from workers.backends.cpu.memory_plan import plan_memory
 from workers.backends.cpu.parts import write_into_concats
 from workers.backends.cpu.stack import PIPELINE
 from workers.backends.cpu.vectors import vectors_of
@@ -46,17 +47,16 @@ def executable_of(lowered: tvm.IRModule, target: tvm.target.Target) -> Executabl
         # From here on a reshape is another name for its operand, and seen to be one.
         relax.transform.RewriteDataflowReshape(),
     ]
-    planning = [*generic.dataflow_lower_passes(target), relax.transform.StaticPlanBlockMemory()]
+    lowering = generic.dataflow_lower_passes(target)
+    # It begins with TVM's own plan, which leaves alone what is planned.
     finishing = generic.finalize_passes(target)
     with target:
-        planned = sequence(planning)(
-            reuse_operands(write_into_concats(sequence(naming)(lowered), vectors_of(target)))
-        )
+        named = write_into_concats(sequence(naming)(lowered), vectors_of(target))
+        planned = plan_memory(sequence(lowering)(reuse_operands(named)))
     vm = relax.build(
         planned,
         target,
-        # It begins with StaticPlanBlockMemory, which has been.
-        relax_pipeline=sequence(finishing[1:]),
+        relax_pipeline=sequence(finishing),
         tir_pipeline=PIPELINE,
     )
     return Executable(vm, _planned_bytes(planned))

@@ -1,32 +1,38 @@
-"""float16 computed as float32, on processors that only convert between the two.
+"""float16 computed as float32, but for the sums of processors that have arithmetic for it.
 
 TVM rounds after each operation, and LLVM makes each two conversions and one operation of float32,
 by calls where the processor has no instruction to convert. As in ONNX Runtime, whatever is between
 a model's inputs and outputs is float32, which holds every float16.
+
+With arithmetic for it (arm64 fp16) convolutions and products with constant weights are summed in
+float16, twice as many numbers to a register: what such a model asks for, errors included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax
 
-from workers.graph.graph import constant_value
+from workers.backends.cpu.vectors import Vectors
+from workers.graph.graph import constant_value, dtype_of
 
 _HALF, _WIDE = "float16", "float32"
 
 
-def widen_halves(module: tvm.IRModule) -> tvm.IRModule:
-    """The module with float16 at its functions' borders only.
+def widen_halves(module: tvm.IRModule, vectors: Vectors) -> tvm.IRModule:
+    """The module with float16 at its functions' borders, and in sums where the target has those.
 
     Args:
         module: Relax functions of one dataflow block, before any is lowered. What a call of an
             external module reads and gives stays float16.
+        vectors: of the target.
     """
     widened = {
-        variable: _Function(function).run()
+        variable: _Function(function, vectors.computes_halves).run()
         for variable, function in module.functions.items()
         if isinstance(function, relax.Function) and _has_halves(function)
     }
@@ -48,8 +54,9 @@ def _has_halves(function: relax.Function) -> bool:
 class _Function:
     """One function, emitted anew."""
 
-    def __init__(self, function: relax.Function) -> None:
+    def __init__(self, function: relax.Function, computes_halves: bool) -> None:
         self._old = function
+        self._computes_halves = computes_halves
         self._builder = relax.BlockBuilder()
         self._new: dict[relax.Var, relax.Expr] = {}
 
@@ -75,6 +82,9 @@ class _Function:
         if value.ty_args:  # of another module: it says the types of what it gives
             args = [self._as_declared(arg) for arg in value.args]
             return relax.Call(value.op, args, value.attrs, value.ty_args)
+        if self._computes_halves and _is_sum(value):
+            args = [self._as_declared(arg) for arg in value.args]
+            return relax.Call(value.op, args, _with(value.attrs, out_dtype=_WIDE))
         args = [self._expr(arg) for arg in value.args]
         return relax.Call(value.op, args, _wide_attributes(value.attrs))
 
@@ -103,11 +113,30 @@ class _Function:
         return self._builder.emit(relax.op.astype(expr, target))
 
 
+def _is_sum(call: relax.Call) -> bool:
+    """Whether it is a sum of float16 products with constant weights."""
+    name = getattr(call.op, "name", "")
+    if name not in ("relax.matmul", "relax.nn.conv2d") or dtype_of(call.args[0]) != _HALF:
+        return False
+    weight = constant_value(call.args[1])
+    if weight is None or weight.dtype != np.float16:
+        return False
+    return weight.ndim == 2 if name == "relax.matmul" else int(call.attrs.groups) == 1
+
+
 def _wide_attributes(attributes: tvm.ir.Attrs | None) -> tvm.ir.Attrs | None:
     """An operator's attributes that name float16 as a result name float32."""
     if attributes is None:
         return None
+    named = {name: _WIDE for name, value in _fields(attributes).items() if str(value) == _HALF}
+    return _with(attributes, **named) if named else attributes
+
+
+def _with(attributes: tvm.ir.Attrs, **changed: str) -> tvm.ir.Attrs:
+    key = type(attributes).__tvm_ffi_type_info__.type_key
+    return tvm.ir.make_node(key, **(_fields(attributes) | changed))
+
+
+def _fields(attributes: tvm.ir.Attrs) -> dict[str, Any]:
     info = type(attributes).__tvm_ffi_type_info__
-    fields = {field.name: getattr(attributes, field.name) for field in info.fields}
-    named = {name: _WIDE for name, value in fields.items() if str(value) == _HALF}
-    return tvm.ir.make_node(info.type_key, **(fields | named)) if named else attributes
+    return {field.name: getattr(attributes, field.name) for field in info.fields}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tvm
 from tvm.target import codegen
@@ -41,6 +41,7 @@ class Vectors:
             used once needs no register.
         dots: dot products of integers, the fastest first; every lane is an int32.
         converts_halves: whether an instruction makes a register of float32 of float16 in memory.
+        computes_halves: whether there is arithmetic on registers of float16.
     """
 
     lanes: int
@@ -48,6 +49,11 @@ class Vectors:
     folds_loads: bool
     dots: tuple[DotProduct, ...] = ()
     converts_halves: bool = False
+    computes_halves: bool = False
+
+    def of(self, dtype: str) -> Vectors:
+        """The registers as those of another type of number."""
+        return replace(self, lanes=2 * self.lanes) if dtype == "float16" else self
 
 
 def vectors_of(target: tvm.target.Target) -> Vectors:
@@ -56,7 +62,10 @@ def vectors_of(target: tvm.target.Target) -> Vectors:
     if architecture == "aarch64":
         features = {"i8mm": _SMMLA, "dotprod": _SDOT}
         dots = tuple(d for f, d in features.items() if codegen.target_has_features(f, target))
-        return Vectors(4, 32, folds_loads=False, dots=dots, converts_halves=True)
+        halves = codegen.target_has_features("fullfp16", target)
+        return Vectors(
+            4, 32, folds_loads=False, dots=dots, converts_halves=True, computes_halves=halves
+        )
     if architecture != "x86_64":
         return Vectors(lanes=4, registers=16, folds_loads=False)
     halves = codegen.target_has_features("f16c", target)

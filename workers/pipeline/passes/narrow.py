@@ -7,6 +7,8 @@ model's input; moved up to it, it takes no reshape to the CPU with it, and count
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tvm import relax
 
 from workers.graph.graph import Binding, Graph, dtype_of
@@ -15,13 +17,21 @@ from workers.graph.rewriter import GraphRewriter, Lazy
 from workers.pipeline.passes.narrow_comparisons import COMPARISONS, Moved, NarrowComparisons
 from workers.pipeline.passes.narrow_values import NARROW, WIDE, NarrowValues, is_computed_gather
 
+BORDER_NOTE = "Its 64-bit input is converted on the CPU, in front of what reads it."
+
 
 def narrow_integers(graph: Graph) -> Graph:
     """The same graph with 32 bits where they are known to do, and gathers of rows only."""
     is_wide = any(dtype_of(var) == WIDE for var in (*graph.inputs, *graph.value_of))
     if not is_wide and not any(is_computed_gather(b.call) for b in graph.bindings):
         return graph
-    return with_origins_of(graph, _Pass(graph).run())
+    rule = _Pass(graph)
+    narrowed = with_origins_of(graph, rule.run())
+    nodes = (
+        replace(node, note=node.note or BORDER_NOTE) if node.index in rule.at_border else node
+        for node in narrowed.nodes
+    )
+    return replace(narrowed, nodes=tuple(nodes))
 
 
 class _Pass:
@@ -32,6 +42,8 @@ class _Pass:
         self._values = NarrowValues(graph, self._rewriter)
         self._comparisons = NarrowComparisons(graph, self._rewriter)
         self._casts: dict[tuple[relax.Expr, str], relax.Expr] = {}
+        self.at_border: set[int] = set()
+        """Nodes that are the conversion of an input."""
         self._returned = {out for out in graph.outputs if isinstance(out, relax.Var)}
 
     def run(self) -> Graph:
@@ -74,6 +86,8 @@ class _Pass:
         if self._values.is_made_here(source):
             return self._rewriter.emit(relax.op.astype(self._values.of(source), dtype))
         if dtype == NARROW and binding.var not in self._returned:
+            if source in self._graph.inputs:
+                self.at_border |= self._graph.origin_of(binding.var)
             return self._values.of(source)
         source, movements = self._moved.source(source)
         is_input = source in self._graph.inputs and binding.var not in self._returned
@@ -85,4 +99,6 @@ class _Pass:
             self._casts[source, dtype] = self._rewriter.emit(
                 cast, frozenset() if is_input else None
             )
+        if is_input:
+            self.at_border |= self._graph.origin_of(binding.var)
         return self._moved.replayed(self._casts[source, dtype], movements)

@@ -19,6 +19,7 @@ from tests.conftest import BUILD
 from tests.workers.backends.cpu.models import Array, close, feeds_of, reference
 from workers.backends.cpu.build import lower_for_cpu
 from workers.backends.cpu.executable import executable_of
+from workers.backends.cpu.stack import PIPELINE
 from workers.pipeline.stages.ingest import ingest
 from workers.toolchain.targets import target_for
 
@@ -97,5 +98,6 @@ def assembly_of(path: Path, variant: CpuVariant | None = None) -> str:
         if isinstance(function, tvm.tirx.PrimFunc)
     ]
     module = tvm.IRModule({v: f.with_attr("global_symbol", v.name_hint) for v, f in kernels})
-    source: str = tvm.compile(module, target(variant)).mod.inspect_source("asm")
+    built = tvm.compile(module, target(variant), tir_pipeline=PIPELINE)
+    source: str = built.mod.inspect_source("asm")
     return source

@@ -1,4 +1,4 @@
-"""A float16 network."""
+"""float16 networks."""
 
 from __future__ import annotations
 
@@ -41,5 +41,24 @@ def half_model() -> onnx.ModelProto:
         [helper.make_tensor_value_info("x", HALF, (1, 3, 12, 12))],
         [helper.make_tensor_value_info("y", HALF, [1, 10])],
         [numpy_helper.from_array(array, name) for name, array in tensors.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def long_sums(depth: int) -> onnx.ModelProto:
+    """A convolution of 3x3 over images of a depth, and a product over what it gives."""
+    tensors = {"w": half(16, depth, 3, 3) / 10, "v": half(16, 24)}
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Conv", ["r", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+        helper.make_node("MatMul", ["t", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "sums",
+        [helper.make_tensor_value_info("x", HALF, (1, depth, 7, 5))],
+        [helper.make_tensor_value_info("y", HALF, [1, 7, 5, 24])],
+        [numpy_helper.from_array(array.astype(np.float16), n) for n, array in tensors.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

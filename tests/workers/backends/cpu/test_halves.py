@@ -1,4 +1,4 @@
-"""float16 networks, computed in float32."""
+"""float16 networks, computed in float32 and, where there is arithmetic for it, in float16."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import tvm
 
 from service.contracts.jobs import ModelFormat
 from service.contracts.targets import Abi, CpuVariant
+from tests.workers.backends.cpu.arm64 import assembly_of, play
 from tests.workers.backends.cpu.conftest import Check
-from tests.workers.backends.cpu.halves import half_model
+from tests.workers.backends.cpu.halves import half_model, long_sums
 from workers.backends.cpu.build import lower_for_cpu
 from workers.graph.graph import constant_value
 from workers.pipeline.stages.ingest import ingest
@@ -56,15 +57,28 @@ def test_weights_stay_halves_where_the_processor_converts_them(
     assert large == {dtype}
 
 
+@pytest.mark.arm64
+@pytest.mark.parametrize("depth", [21, 512])
+def test_sums_of_halves(tmp_path: Path, depth: int) -> None:
+    """In float16 a sum of 4,608 products in one would be wrong by a hundredth."""
+    play(long_sums(depth), TOLERANCE, tmp_path, CpuVariant.FP16)
+
+
+@pytest.mark.arm64
+def test_a_network_with_arithmetic_on_halves(tmp_path: Path) -> None:
+    play(half_model(), TOLERANCE, tmp_path, CpuVariant.FP16)
+
+
+def test_inner_loops_multiply_registers_of_halves(tmp_path: Path) -> None:
+    onnx.save(long_sums(64), tmp_path / "model.onnx")
+    assembly = assembly_of(tmp_path / "model.onnx", CpuVariant.FP16)
+    assert len(re.findall(r"\bfmla\s+v\d+\.8h", assembly)) > 50
+    assert not re.search(r"\bfmla\s+v\d+\.4[hs]", assembly)
+
+
 def test_arm64_computes_on_floats(tmp_path: Path) -> None:
-    module = lowered(tmp_path / "model.onnx", Abi.ARM64_V8A, None)
-    kernels = {
-        variable: function.with_attr("global_symbol", variable.name_hint)
-        for variable, function in module.functions.items()
-        if isinstance(function, tvm.tirx.PrimFunc)
-    }
-    target = tvm.target.Target(target_for(Abi.ARM64_V8A))
-    assembly = tvm.compile(tvm.IRModule(kernels), target).mod.inspect_source("asm")
+    onnx.save(half_model(), tmp_path / "model.onnx")
+    assembly = assembly_of(tmp_path / "model.onnx")
     assert len(re.findall(r"\bfmla\s+v\d+\.4s", assembly)) > 50
     assert len(re.findall(r"\bfcvtl2?\s", assembly)) > 2  # weights and the input
     assert not re.search(r"\bb[lr]*\s+__(extend|trunc)", assembly)

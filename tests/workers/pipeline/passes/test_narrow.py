@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from service.contracts.jobs import ModelFormat
 from tests.workers.onnx_models import make_model, weights
 from tests.workers.properties.phone import Phone
+from workers.pipeline.stages.ingest import ingest
 
 LEVEL = 4
 
@@ -85,6 +89,18 @@ def test_a_mask_cast_to_truth_is_offloaded(phone: Phone) -> None:
     answer = phone.compare(model, {"x": np.array([[0, 1, 2**32], [-1, 0, 7]])}, LEVEL)
     assert answer.outputs is not None
     assert answer.rejected == ()
+
+
+def test_the_report_says_where_an_input_is_converted(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["1"], name="mask", to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["1", "low"], ["y"], name="scaled"),
+    ]
+    path = tmp_path / "model.onnx"
+    onnx.save(_model(nodes, low=np.float32(-9)), path)
+    found = {node.name: node.note for node in ingest(path, ModelFormat.ONNX, {}).graph.nodes}
+    assert "converted on the CPU" in (found["mask"] or "")
+    assert found["scaled"] is None
 
 
 def _cast(source: str, result: str, to: int = TensorProto.INT64) -> onnx.NodeProto:

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from tvm import relax, te
 
 from workers.backends.cpu.operators.groups import join_groups
+from workers.backends.cpu.operators.half_sums import count_of_parts, sums_in_parts
 from workers.backends.cpu.operators.packed import (
     FLOAT,
     FUSES_EPILOGUE,
+    HALF,
     Element,
+    float_element,
     pack_terms,
     round_up,
     stored,
@@ -24,17 +27,17 @@ from workers.backends.cpu.operators.window import Window
 from workers.backends.cpu.operators.winograd import results_of, winograd
 from workers.backends.cpu.tiles import Tile, choose_tile
 from workers.backends.cpu.vectors import Vectors
-from workers.graph.graph import constant_value, dtype_of, static_shape
+from workers.graph.graph import constant_value, static_shape
 
 
 def convolution(
     builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors
 ) -> relax.Expr | None:
     """Lowers a convolution that the layout pass has put into NHWC."""
-    if dtype_of(call) != "float32" or dtype_of(call.args[0]) != "float32":
+    element = float_element(call)
+    if element is None:
         return None
-    image, weight = call.args
-    return convolution_of(builder, call, (image, weight), (vectors, FLOAT))
+    return convolution_of(builder, call, tuple(call.args), (vectors, element))
 
 
 def convolution_of(
@@ -59,7 +62,7 @@ def convolution_of(
     is_ours = attrs.data_layout == "NHWC" and attrs.kernel_layout == "HWIO"
     if not is_ours or image is None or weight is None or output is None:
         return None
-    vectors, element = machine
+    vectors, element = machine[0].of(machine[1].dtype), machine[1]
     window, groups = Window.of(call), -(-image[3] // weight.shape[2])
     if not element.border:  # else what the border adds is part of the sum
         window, weight = window.trimmed(weight, (image[1], image[2]))
@@ -70,7 +73,7 @@ def convolution_of(
         return winograd(builder, (operands[0], weight), window, steps, vectors)
     weight, groups = join_groups(weight, groups, vectors.lanes)
     plan = _plan(weight, window, groups, vectors, element)
-    return _dense(builder, call, (operands[0], weight), window, plan, machine)
+    return _dense(builder, call, (operands[0], weight), window, plan, (vectors, element))
 
 
 def _plan(
@@ -109,6 +112,7 @@ def _dense(
     _, kernel_height, kernel_width, depth, lanes, _ = packed.shape
     channels, per_group = static_shape(call)[3], weight.shape[3] // groups  # type: ignore[index]
     columns = width if is_flat else round_up(width, tile.pixels)
+    parts = count_of_parts(depth, kernel_height * kernel_width) if element is HALF else 1
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
         more = groups * depth * terms - int(x.shape[3])
@@ -117,22 +121,27 @@ def _dense(
         source = window.padded(element.widened(x), more, element.border, beyond)
         ky = te.reduce_axis((0, kernel_height), "ky")
         kx = te.reduce_axis((0, kernel_width), "kx")
-        kc = te.reduce_axis((0, depth), "kc")
+        kc = te.reduce_axis((0, depth // parts), "kc")
         kd = te.reduce_axis((0, terms), "kd")
 
-        def term(n: te.Var, y: te.Var, x: te.Var, c: te.Var) -> te.PrimExpr:
+        def term(part: te.Var, *at: te.Var) -> te.PrimExpr:
+            n, y, x, c = at
             # Columns of the last tile beyond the image repeat its last one and are not written.
             column = x if columns == width or beyond else te.min(x, width - 1)
-            at = window.source(y, column, ky, kx)
-            channel = kc * terms + kd
+            row, column = window.source(y, column, ky, kx)
+            block = part * (depth // parts) + kc
+            channel = block * terms + kd
             channel = channel if groups == 1 else c // per_group * depth * terms + channel
-            factor = w[c // lanes, ky, kx, kc, c % lanes, kd]
-            value = element.product(source[n, at[0], at[1], channel], factor)
+            factor = w[c // lanes, ky, kx, block, c % lanes, kd]
+            value = element.product(source[n, row, column, channel], factor)
             return te.sum(value, axis=[ky, kx, kc, kd])
 
         shape = (batch, height, columns, packed.shape[0] * lanes)
         attrs = tile_annotations(tile, packed.nbytes, is_flat, element)
-        total = sums_of(shape, term, element.rows, "conv2d", attrs)
+        if element is HALF:
+            total = sums_in_parts(shape, term, parts, "conv2d", attrs)
+        else:
+            total = sums_of(shape, lambda *at: term(0, *at), element.rows, "conv2d", attrs)
         return te.compute(
             (batch, height, width, channels),
             lambda *at: total[place_of(at, element.rows)],

@@ -8,10 +8,13 @@ from typing import Any
 from numpy.typing import NDArray
 from tvm import relax, te, tirx, topi
 
+from workers.backends.cpu.operators.half_sums import count_of_parts, sums_in_parts
 from workers.backends.cpu.operators.packed import (
     FLOAT,
     FUSES_EPILOGUE,
+    HALF,
     Element,
+    float_element,
     pack_terms,
     round_up,
     stored,
@@ -20,20 +23,21 @@ from workers.backends.cpu.operators.packed import (
 from workers.backends.cpu.operators.squares import place_of, sums_of
 from workers.backends.cpu.tiles import choose_tile
 from workers.backends.cpu.vectors import Vectors
-from workers.graph.graph import constant_value, dtype_of, static_shape
+from workers.graph.graph import constant_value, static_shape
 
 
 def matmul(builder: relax.BlockBuilder, call: relax.Call, vectors: Vectors) -> relax.Expr | None:
-    """Lowers a float32 matmul of static shapes with at least two dimensions a side."""
+    """Lowers a matmul of floats of static shapes with at least two dimensions a side."""
     left, right = (static_shape(argument) for argument in call.args)
     if left is None or right is None or min(len(left), len(right)) < 2:
         return None
-    if any(dtype_of(expr) != "float32" for expr in (*call.args, call)):
+    element = float_element(call)
+    if element is None:
         return None
     weight = constant_value(call.args[1])
     if weight is not None and weight.ndim == 2:
-        return dense_of(builder, call.args[0], weight, (vectors, FLOAT))
-    if left[:-2] != right[:-2] or not right[:-2]:
+        return dense_of(builder, call.args[0], weight, (vectors, element))
+    if element is not FLOAT or left[:-2] != right[:-2] or not right[:-2]:
         return None
     return _batched(builder, call, (left, right), vectors)
 
@@ -45,7 +49,7 @@ def dense_of(
     machine: tuple[Vectors, Element],
 ) -> relax.Expr | None:
     """A matmul by a constant matrix; None where the data's shape is not static."""
-    vectors, element = machine
+    vectors, element = machine[0].of(machine[1].dtype), machine[1]
     shape = static_shape(data)
     if shape is None or len(shape) < 2:
         return None
@@ -61,6 +65,7 @@ def dense_of(
     packed = stored(pack_terms(weight, tile.channels, terms), vectors)
     lanes, more = tile.channels, sums * terms - depth
     padded = round_up(rows, tile.pixels)
+    parts = count_of_parts(sums, 1) if element is HALF else 1
 
     def compute(x: te.Tensor, w: te.Tensor) -> te.Tensor:
         wide = element.widened(x)
@@ -70,19 +75,23 @@ def dense_of(
             before, after = (0,) * len(shape), [0] * len(shape)
             after[-1], after[-2 - units] = more, beyond
             wide = topi.nn.pad(wide, before, after, tirx.const(0, wide.dtype), name="pad")
-        k = te.reduce_axis((0, sums), "k")
+        k = te.reduce_axis((0, sums // parts), "k")
         kd = te.reduce_axis((0, terms), "kd")
 
-        def term(*at: te.Var) -> te.PrimExpr:
+        def term(part: te.Var, *at: te.Var) -> te.PrimExpr:
             *batch, row, column = at
             row = row if padded == rows or beyond else te.min(row, rows - 1)
-            factor = w[column // lanes, k, column % lanes, kd]
-            source = (*batch, row, *(0,) * units, k * terms + kd)
+            block = part * (sums // parts) + k
+            factor = w[column // lanes, block, column % lanes, kd]
+            source = (*batch, row, *(0,) * units, block * terms + kd)
             return te.sum(element.product(wide[source], factor), axis=[k, kd])
 
         attrs = tile_annotations(tile, packed.nbytes, is_flat=False, element=element)
         sizes = (*outer, padded, packed.shape[0] * lanes)
-        total = sums_of(sizes, term, element.rows, "matmul", attrs)
+        if element is HALF:
+            total = sums_in_parts(sizes, term, parts, "matmul", attrs)
+        else:
+            total = sums_of(sizes, lambda *at: term(0, *at), element.rows, "matmul", attrs)
         crop = (*shape[:-1], columns)
         rank = len(sizes) - 1
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm import te, tirx
+from tvm import relax, te, tirx
 
 from workers.backends.cpu.schedules.register_tile import CHANNELS, DOT, FLAT, PIXELS, WEIGHT_BYTES
 from workers.backends.cpu.tiles import Tile
 from workers.backends.cpu.vectors import DotProduct, Vectors
+from workers.graph.graph import dtype_of
 
 FUSES_EPILOGUE = {"op_pattern": 4}
 """TVM's kOutEWiseFusable: FuseOps may add element-wise consumers. It cannot see this through the
@@ -78,7 +79,7 @@ class Element:
         Floats as they are. Bytes in the sign that the instruction takes, with their zero point;
         without such an instruction, shorts less the zero point.
         """
-        if self.dtype == "float32":
+        if self.dtype.startswith("float"):
             return data
         if self.dot is not None and self._keeps_bytes:
             dtype, shift = self.dot.data, self._shift
@@ -97,7 +98,7 @@ class Element:
         return value.astype(self.dtype) * weight.astype(self.dtype)
 
 
-FLOAT = Element("float32")
+FLOAT, HALF = Element("float32"), Element("float16", "float16")
 INTEGER_DTYPE = "int32"
 
 
@@ -112,6 +113,14 @@ def tile_annotations(
         FLAT: int(is_flat),
         WEIGHT_BYTES: weight_bytes,
     }
+
+
+def float_element(call: relax.Call) -> Element | None:
+    """What a call multiplies floats as; the sums are float32. None for other types."""
+    dtypes = {dtype_of(operand) for operand in call.args}
+    if dtype_of(call) != "float32" or len(dtypes) > 1:
+        return None
+    return {"float32": FLOAT, "float16": HALF}.get(dtypes.pop())
 
 
 def pack(weight: NDArray[Any], channels: int) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from workers.backends.cpu.schedules.dot_product import dot_intrinsic
 from workers.backends.cpu.schedules.elementwise import schedule_copy, schedule_padding
+from workers.backends.cpu.schedules.half_sums import PART, schedule_parts
 from workers.backends.cpu.schedules.kernel import Kernel, NotCovered
 from workers.backends.cpu.schedules.squares import split_squares, use_squares
 from workers.backends.cpu.vectors import DotProduct
@@ -41,16 +42,20 @@ def schedule_register_tile(kernel: Kernel) -> None:
     """
     sch = kernel.sch
     anchors = [b for b in kernel.blocks if kernel.annotation(b, PIXELS) is not None]
-    if len(anchors) != 1 or len(kernel.reductions) != 1:
+    parts = [b for b in kernel.blocks if kernel.annotation(b, PART) is not None]
+    if len(anchors) != 1 or len(kernel.reductions) != 1 + len(parts):
         raise NotCovered("not one annotated reduction")
     (block,) = anchors
     writer, broadcast = kernel.inline_consumers(block)
     for producer in kernel.producers(block):
-        schedule_padding(kernel, producer)
+        if kernel.annotation(producer, PART) is None:
+            schedule_padding(kernel, producer)
     if broadcast is not None:
         schedule_copy(kernel, broadcast)
     work = math.prod(kernel.extents(sch.get_loops(block)))
     anchor = _tile(kernel, block)
+    for part in parts:
+        schedule_parts(kernel, part, sch.get_loops(block)[kernel.depth(block, anchor)])
     _write(kernel, block, writer, anchor)
     outer = sch.get_loops(block)[: kernel.depth(block, anchor)]
     fused = sch.fuse(*outer)
@@ -97,7 +102,8 @@ def _split(
     kernel: Kernel, block: object, loops: Sequence[object], tile: tuple[int, int]
 ) -> tuple[list[object], list[object], list[object]]:
     """Outer loops, those over tiles of rows and of channels, and those within a tile."""
-    sch, lanes, (pixels, channels) = kernel.sch, kernel.vectors.lanes, tile
+    sch, (pixels, channels) = kernel.sch, tile
+    lanes = kernel.vectors.of(str(sch.get(block).writes[0].source.dtype)).lanes
     *outer, row, channel = loops
     if kernel.annotation(block, FLAT):
         row = sch.fuse(outer.pop(), row)
