@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,17 +45,6 @@ std::vector<double> Numbers(const JsonValue& json) {
   return numbers;
 }
 
-// An error of the library, as words of the child.
-std::function<void(const Say&)> Told(const std::function<void(const Say&)>& work) {
-  return [work](const Say& say) {
-    try {
-      work(say);
-    } catch (const std::exception& error) {
-      say(JsonObject().Add("error", error.what()).Text());
-    }
-  };
-}
-
 void Take(const JsonValue& line, Screened* screened) {
   if (line.Has("error")) screened->detail = line.Get("error").String();
   if (line.Has("ruled_us") && screened->ruled_us.empty()) {
@@ -89,7 +76,7 @@ Screened Screen(const BenchKernel& kernel, Clock::time_point deadline) {
   for (int64_t first = 0; first < kernel.candidate_count && Clock::now() < deadline;) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     const ChildReport report = RunInChild(
-        Told([&](const Say& say) { ScreenAndSay(kernel, first, deadline, say); }), left + kHang);
+        [&](const Say& say) { ScreenAndSay(kernel, first, deadline, say); }, left + kHang);
     for (const std::string& line : report.lines) {
       Take(JsonValue::Parse(line, "the child's line"), &screened);
     }
@@ -107,7 +94,7 @@ Screened Screen(const BenchKernel& kernel, Clock::time_point deadline) {
 
 std::optional<PairTimes> Compare(const BenchKernel& kernel, int64_t candidate, int64_t threads) {
   const ChildReport report = RunInChild(
-      Told([&](const Say& say) { CompareAndSay(kernel, candidate, threads, say); }), kFinalLimit);
+      [&](const Say& say) { CompareAndSay(kernel, candidate, threads, say); }, kFinalLimit);
   if (report.end != ChildEnd::kDone || report.lines.size() != 1) return std::nullopt;
   const JsonValue line = JsonValue::Parse(report.lines[0], "the child's line");
   if (!line.Has("mine")) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "runner/bench_kernel.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 
 #include "api/cpu.h"
@@ -30,9 +31,7 @@ class Schedules {
       : library_(LoadLibrary(kernel.library)), tensors_(kernel.tensors) {}
 
   BenchCall CallOf(const std::string& name) const {
-    return [function = FunctionOf(library_, name), &arguments = tensors_.arguments()] {
-      CallPacked(function, arguments.data(), arguments.size());
-    };
+    return {FunctionOf(library_, name), &tensors_.arguments()};
   }
 
   BenchCall Ruled() const { return CallOf(kRuled); }
@@ -66,10 +65,18 @@ double RatioOf(const BenchCall& ruled, const BenchCall& candidate) {
          *std::min_element(times.theirs.begin(), times.theirs.end());
 }
 
-}  // namespace
+// Runs in the child: an error of the library is a line, too.
+template <typename Work>
+void TellErrors(const Say& say, const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    say(JsonObject().Add("error", error.what()).Text());
+  }
+}
 
-void ScreenAndSay(const BenchKernel& kernel, int64_t first, Clock::time_point deadline,
-                  const Say& say) {
+void Screen(const BenchKernel& kernel, int64_t first, Clock::time_point deadline,
+            const Say& say) {
   UseThreads(1);
   Schedules schedules(kernel);
   const BenchCall ruled = schedules.Ruled();
@@ -86,7 +93,7 @@ void ScreenAndSay(const BenchKernel& kernel, int64_t first, Clock::time_point de
   }
 }
 
-void CompareAndSay(const BenchKernel& kernel, int64_t candidate, int64_t threads, const Say& say) {
+void Compare(const BenchKernel& kernel, int64_t candidate, int64_t threads, const Say& say) {
   UseThreads(threads);
   Schedules schedules(kernel);
   const BenchCall ruled = schedules.Ruled();
@@ -94,6 +101,17 @@ void CompareAndSay(const BenchKernel& kernel, int64_t candidate, int64_t threads
   const PairTimes times = Interleave(ruled, schedules.Candidate(candidate), kFinalRounds,
                                      threads == 1 ? ThreadTimeUs : WallTimeUs, 0);
   say(JsonObject().Add("theirs", times.theirs).Add("mine", times.mine).Text());
+}
+
+}  // namespace
+
+void ScreenAndSay(const BenchKernel& kernel, int64_t first, Clock::time_point deadline,
+                  const Say& say) {
+  TellErrors(say, [&] { Screen(kernel, first, deadline, say); });
+}
+
+void CompareAndSay(const BenchKernel& kernel, int64_t candidate, int64_t threads, const Say& say) {
+  TellErrors(say, [&] { Compare(kernel, candidate, threads, say); });
 }
 
 }  // namespace nnfarm

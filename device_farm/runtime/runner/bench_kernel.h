@@ -20,11 +20,13 @@ constexpr int kFinalRounds = 21;
 //   {"begin": 3}                           before each candidate
 //   {"candidate": 3, "ratio": 0.9}         its time over the rules'
 //   {"candidate": 3, "ratio": -1.0}        it computes something else
+//   {"error": ".."}                        what the library says; the last one
 void ScreenAndSay(const BenchKernel& kernel, int64_t first,
                   std::chrono::steady_clock::time_point deadline, const Say& say);
 
 // Measures one candidate against the rules' schedule in kFinalRounds: `{"theirs": [..],
-// "mine": [..]}`, of one thread's processor time, or of wall time where there are more threads.
+// "mine": [..]}`, of one thread's processor time, or of wall time where there are more threads; or
+// `{"error": ".."}`.
 void CompareAndSay(const BenchKernel& kernel, int64_t candidate, int64_t threads, const Say& say);
 
 }  // namespace nnfarm

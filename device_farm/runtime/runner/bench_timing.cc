@@ -4,6 +4,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "base/ffi_call.h"
+
 namespace nnfarm {
 namespace {
 
@@ -24,6 +26,10 @@ double TimeOf(const BenchCall& call, int count, BenchClock clock) {
 }
 
 }  // namespace
+
+void BenchCall::operator()() const {
+  CallPacked(function, arguments->data(), arguments->size());
+}
 
 double ThreadTimeUs() { return ReadClock(CLOCK_THREAD_CPUTIME_ID); }
 

@@ -2,7 +2,9 @@
 #ifndef NNFARM_RUNNER_BENCH_TIMING_H_
 #define NNFARM_RUNNER_BENCH_TIMING_H_
 
-#include <functional>
+#include <tvm/ffi/any.h>
+#include <tvm/ffi/function.h>
+
 #include <vector>
 
 namespace nnfarm {
@@ -22,7 +24,14 @@ struct PairTimes {
   std::vector<double> mine;
 };
 
-using BenchCall = std::function<void()>;
+// A function with its arguments, which must outlive it.
+struct BenchCall {
+  tvm::ffi::Function function;
+  const std::vector<tvm::ffi::AnyView>* arguments;
+
+  // Throws ffi::Error.
+  void operator()() const;
+};
 
 // The two take turns, so that a machine that slows down slows both. Ends before `rounds` where the
 // first one shows that `mine` takes more than `hopeless` times as long; 0: never.
