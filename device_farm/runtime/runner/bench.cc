@@ -36,6 +36,7 @@ struct Screened {
   int64_t differing = 0;
   int64_t best = -1;
   double best_ratio = 0.0;
+  int64_t unfinished = -1;  // the candidate that the last child was at when it ended
   std::string detail;  // why nothing was measured
 };
 
@@ -50,7 +51,9 @@ void Take(const JsonValue& line, Screened* screened) {
   if (line.Has("ruled_us") && screened->ruled_us.empty()) {
     screened->ruled_us = Numbers(line.Get("ruled_us"));
   }
+  if (line.Has("begin")) screened->unfinished = line.Get("begin").Int(0, INT64_MAX);
   if (!line.Has("candidate")) return;
+  screened->unfinished = -1;
   const double ratio = line.Get("ratio").Number();
   if (ratio < 0) {
     ++screened->differing;
@@ -63,31 +66,23 @@ void Take(const JsonValue& line, Screened* screened) {
   }
 }
 
-// The candidate that a child was at when it crashed or hung; -1: none.
-int64_t UnfinishedOf(const ChildReport& report) {
-  if (report.end == ChildEnd::kDone || report.lines.empty()) return -1;
-  const JsonValue last = JsonValue::Parse(report.lines.back(), "the child's line");
-  return last.Has("begin") ? last.Get("begin").Int(0, INT64_MAX) : -1;
-}
-
 Screened Screen(const BenchKernel& kernel, Clock::time_point deadline) {
   Screened screened;
-  // A child that crashes or hangs over a candidate ends; another one goes on behind it.
+  // A child that crashes, hangs or fails over a candidate ends; another one goes on behind it.
   for (int64_t first = 0; first < kernel.candidate_count && Clock::now() < deadline;) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    screened.detail.clear();
     const ChildReport report = RunInChild(
         [&](const Say& say) { ScreenAndSay(kernel, first, deadline, say); }, left + kHang);
     for (const std::string& line : report.lines) {
       Take(JsonValue::Parse(line, "the child's line"), &screened);
     }
-    const int64_t unfinished = UnfinishedOf(report);
-    if (unfinished < 0) {
-      if (report.end != ChildEnd::kDone) screened.detail = report.detail;
-      break;
-    }
+    if (report.end != ChildEnd::kDone) screened.detail = report.detail;
+    if (screened.unfinished < 0) break;
     ++screened.crashed;
-    LogLine("candidate " + std::to_string(unfinished) + ": " + report.detail);
-    first = unfinished + 1;
+    LogLine("candidate " + std::to_string(screened.unfinished) + ": " + screened.detail);
+    first = screened.unfinished + 1;
+    screened.unfinished = -1;
   }
   return screened;
 }

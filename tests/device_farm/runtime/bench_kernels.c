@@ -35,3 +35,4 @@ KERNEL(candidate_1, Double(arguments, 1, 2.5f))      // something else, faster
 KERNEL(candidate_2, abort())                         // crashes
 KERNEL(candidate_3, Double(arguments, 0, 2.0f))      // nothing: what was there must not count
 KERNEL(candidate_4, Double(arguments, 2, 2.0001f))   // the same but for rounding, twice as fast
+KERNEL(candidate_6, Double(arguments, 1, 2.0f))      // faster still; there is no candidate_5

@@ -72,6 +72,13 @@ def test_the_faster_schedule_is_found_among_wrong_and_crashing_ones(
     assert "candidate 2: SIGABRT" in result.log
 
 
+def test_a_candidate_that_fails_is_left_out(run: Any, bench: Callable[..., Path]) -> None:
+    result = run("--bench", bench(repeats=4, candidates=7))
+    kernel = result.one("kernel")
+    assert (kernel["best"], kernel["tried"], kernel["crashed"]) == (6, 3, 2)
+    assert "no function candidate_5" in result.log
+
+
 def test_the_rules_schedule_stays_where_none_is_faster(
     run: Any, bench: Callable[..., Path]
 ) -> None:
