@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from service.contracts.artifacts import Sha256
+from service.contracts.bench import BenchReport
 from service.contracts.devices import AgentReport
 from service.contracts.errors import NnfarmError, Problem, from_problem
-from service.contracts.runs import Lease, LeaseRequest, RunReport
+from service.contracts.runs import BenchLease, Lease, LeaseRequest, RunLease, RunReport
 from service.contracts.runtime_bundles import BundleTarget
 
+_LEASES: TypeAdapter[Lease | BenchLease] = TypeAdapter(Lease | BenchLease)
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)  # a lease request waits up to 10 s by itself
 
 
@@ -47,7 +49,7 @@ class AgentClient:
         body = report.model_dump_json()
         self._call("PUT", f"/internal/v1/agents/{report.agent_name}", self._agent_token, body)
 
-    def lease(self, request: LeaseRequest) -> Lease | None:
+    def lease(self, request: LeaseRequest) -> Lease | BenchLease | None:
         """Asks for a run; None when there is none within the service's waiting time."""
         answer = self._call(
             "POST", "/internal/v1/leases", self._agent_token, request.model_dump_json()
@@ -55,21 +57,26 @@ class AgentClient:
         if answer.status_code == httpx.codes.NO_CONTENT:
             return None
         try:
-            return Lease.model_validate_json(answer.content)
+            return _LEASES.validate_json(answer.content)
         except ValidationError as error:
             raise NnfarmError("bug.internal", f"The lease is not readable: {error}") from error
 
-    def heartbeat(self, lease: Lease) -> None:
+    def heartbeat(self, lease: RunLease) -> None:
         """Keeps the lease; `request.fenced` when another agent has it now."""
         path = f"/internal/v1/runs/{lease.run_id}/heartbeat"
         self._call("POST", path, lease.lease_token, f'{{"fence": {lease.fence}}}')
 
-    def report(self, lease: Lease, report: RunReport) -> None:
+    def tell_kernels(self, lease: BenchLease, report: BenchReport) -> None:
+        """Kernels that are measured; `request.fenced` when another agent has the lease now."""
+        path = f"/internal/v1/runs/{lease.run_id}/kernels"
+        self._call("POST", path, lease.lease_token, report.model_dump_json())
+
+    def report(self, lease: RunLease, report: RunReport) -> None:
         """The final word on the lease; `request.fenced` when another agent has it now."""
         path = f"/internal/v1/runs/{lease.run_id}/report"
         self._call("POST", path, lease.lease_token, report.model_dump_json())
 
-    def download(self, lease: Lease, sha256: str) -> Iterator[bytes]:
+    def download(self, lease: RunLease, sha256: str) -> Iterator[bytes]:
         """The bytes of a blob, in chunks."""
         return self._stream(f"/internal/v1/blobs/{sha256}", lease.lease_token)
 

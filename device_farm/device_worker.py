@@ -5,24 +5,28 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from device_farm.bench_work import work_on_bench
 from device_farm.client import AgentClient
 from device_farm.heartbeat import Heartbeat
 from device_farm.protocols.device import CancelledError, DeviceLostError, DeviceProtocol
-from device_farm.resources.bundles import MissingBundleError, find_bundle
+from device_farm.resources.bundles import MissingBundleError, RuntimeBundle, find_bundle
 from device_farm.resources.part_cache import PartCache
 from device_farm.settings import FarmSettings
 from device_farm.strategies.describe import describe
 from device_farm.strategies.device_store import StoredPart
 from device_farm.strategies.measurement import measurement_of
 from device_farm.strategies.recovery import recover
-from device_farm.strategies.run_package import PackageRun, RunFailedError, run_package
+from device_farm.strategies.run_package import PackageRun, run_package
+from device_farm.strategies.runner_call import RunFailedError
 from service.contracts.devices import DeviceDescription
 from service.contracts.errors import ErrorClass, NnfarmError
-from service.contracts.runs import Lease, LeaseRequest, RunReport
+from service.contracts.runs import BenchLease, Lease, LeaseRequest, RunLease, RunReport
+from service.contracts.targets import Abi
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +132,9 @@ class DeviceWorker(threading.Thread):
 
     def _work_once(self) -> None:
         request = LeaseRequest(
-            agent_name=self._workshop.settings.agent_name, serials=(self.serial,)
+            agent_name=self._workshop.settings.agent_name,
+            serials=(self.serial,),
+            takes_benches=True,
         )
         lease = self._workshop.client.lease(request)
         if lease is None:
@@ -139,7 +145,7 @@ class DeviceWorker(threading.Thread):
         finally:
             self.running = False
 
-    def _carry_out(self, lease: Lease) -> None:
+    def _carry_out(self, lease: Lease | BenchLease) -> None:
         log.info("%s: run %s begins", self.serial, lease.run_id)
         with Heartbeat(self._workshop.client, lease) as heartbeat:
             try:
@@ -152,7 +158,7 @@ class DeviceWorker(threading.Thread):
         if report.problem and report.problem.code in _NEEDS_RECOVERY:
             self._recover()
 
-    def _run(self, lease: Lease, heartbeat: Heartbeat) -> RunReport:
+    def _run(self, lease: Lease | BenchLease, heartbeat: Heartbeat) -> RunReport:
         def cancelled() -> bool:
             return heartbeat.lost or self._stop_event.is_set()
 
@@ -160,14 +166,9 @@ class DeviceWorker(threading.Thread):
             raise CancelledError(lease.run_id)
         try:
             with tempfile.TemporaryDirectory(dir=self._workshop.settings.work_dir) as folder:
-                job = self._prepare(lease, Path(folder))
-                expected = self._fetch(lease, lease.evaluation.expected_sha256)
-                result = run_package(self.device, job, cancelled)
-                simulated = self.description is not None and self.description.simulated
-                measurement = measurement_of(
-                    result, lease.manifest, lease.evaluation, expected, simulated=simulated
-                )
-            return RunReport(fence=lease.fence, measurement=measurement, log_tail=result.log_tail)
+                if isinstance(lease, BenchLease):
+                    return self._run_bench(lease, Path(folder), cancelled)
+                return self._run_package(lease, Path(folder), cancelled)
         except NnfarmError as error:
             return _problem(lease, error)
         except CancelledError:
@@ -176,12 +177,39 @@ class DeviceWorker(threading.Thread):
             log.exception("%s: run %s", self.serial, lease.run_id)
             return _problem(lease, NnfarmError("bug.internal", f"The agent failed: {error!r}"))
 
-    def _prepare(self, lease: Lease, folder: Path) -> PackageRun:
-        virtual = self.description is not None and self.description.simulated
+    def _run_package(self, lease: Lease, folder: Path, cancelled: Callable[[], bool]) -> RunReport:
+        job = self._prepare(lease, folder)
+        expected = self._fetch(lease, lease.evaluation.expected_sha256)
+        result = run_package(self.device, job, cancelled)
+        measurement = measurement_of(
+            result, lease.manifest, lease.evaluation, expected, simulated=self._is_virtual()
+        )
+        return RunReport(fence=lease.fence, measurement=measurement, log_tail=result.log_tail)
+
+    def _run_bench(
+        self, lease: BenchLease, folder: Path, cancelled: Callable[[], bool]
+    ) -> RunReport:
+        return work_on_bench(
+            self.device,
+            lease,
+            self._workshop.client,
+            self._bundle(lease.abi),
+            lambda sha256: self._fetch(lease, sha256),
+            folder,
+            cancelled,
+        )
+
+    def _is_virtual(self) -> bool:
+        return self.description is not None and self.description.simulated
+
+    def _bundle(self, abi: Abi) -> RuntimeBundle:
+        folder = self._workshop.settings.bundle_dir()
         try:
-            bundle = find_bundle(self._workshop.settings.bundle_dir(), lease.abi, virtual=virtual)
+            return find_bundle(folder, abi, virtual=self._is_virtual())
         except MissingBundleError as error:
             raise NnfarmError("run.failed", str(error)) from error
+
+    def _prepare(self, lease: Lease, folder: Path) -> PackageRun:
         parts = {
             part.path: StoredPart(part.sha256, self._fetch(lease, part.sha256))
             for part in lease.manifest.parts
@@ -192,16 +220,16 @@ class DeviceWorker(threading.Thread):
             manifest=lease.manifest,
             parts=parts,
             inputs=StoredPart(inputs, self._fetch(lease, inputs)),
-            bundle=bundle,
+            bundle=self._bundle(lease.abi),
             measure=lease.measure,
             folder=folder,
         )
 
-    def _fetch(self, lease: Lease, sha256: str) -> Path:
+    def _fetch(self, lease: RunLease, sha256: str) -> Path:
         client = self._workshop.client
         return self._workshop.cache.fetch(sha256, lambda name: client.download(lease, name))
 
-    def _send(self, lease: Lease, report: RunReport) -> None:
+    def _send(self, lease: RunLease, report: RunReport) -> None:
         backoff = Backoff(self._stop_event)
         for _ in range(_REPORT_ATTEMPTS):
             try:
@@ -216,7 +244,7 @@ class DeviceWorker(threading.Thread):
                 return
 
 
-def _problem(lease: Lease, error: NnfarmError) -> RunReport:
+def _problem(lease: RunLease, error: NnfarmError) -> RunReport:
     log.warning("run %s: %s: %s", lease.run_id, error.code, error)
     log_tail = error.log_tail if isinstance(error, RunFailedError) else ""
     return RunReport(fence=lease.fence, problem=error.to_problem(), log_tail=log_tail)

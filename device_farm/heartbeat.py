@@ -8,7 +8,7 @@ import threading
 
 from device_farm.client import AgentClient
 from service.contracts.errors import NnfarmError
-from service.contracts.runs import Lease
+from service.contracts.runs import RunLease
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ _GONE = {"request.fenced", "request.not_found", "request.unauthorized", "request
 class Heartbeat(contextlib.AbstractContextManager["Heartbeat"]):
     """A thread that beats while the context is open; `lost` tells that the lease is another's."""
 
-    def __init__(self, client: AgentClient, lease: Lease) -> None:
+    def __init__(self, client: AgentClient, lease: RunLease) -> None:
         self._client = client
         self._lease = lease
         self._over = threading.Event()

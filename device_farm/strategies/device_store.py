@@ -99,8 +99,8 @@ class DeviceStore:
         """Removes a cache that a failed run may have left half filled."""
         self._command(f"rm -rf {_q(cache.path)}")
 
-    def make_run_folder(self, run_id: str, members: dict[str, StoredPart], manifest: Path) -> str:
-        """A fresh folder that has the package's members as links to parts, and the manifest.
+    def make_run_folder(self, run_id: str, members: dict[str, StoredPart], file: Path) -> str:
+        """A fresh folder that has the members as links to parts, and the file that names them.
 
         Returns:
             The folder's path on the phone.
@@ -112,7 +112,7 @@ class DeviceStore:
             target = self.path("parts", part.sha256)
             lines.append(f"ln -s {_q(target)} {_q(folder)}/{_q(name)}")
         self._command(" && ".join(lines))
-        self._device.push(manifest, f"{folder}/manifest.json")
+        self._device.push(file, f"{folder}/{file.name}")
         return folder
 
     def remove_run_folder(self, run_id: str) -> None:

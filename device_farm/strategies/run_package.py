@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from device_farm.protocols.device import (
-    CancelledError,
     DeviceLostError,
     DeviceProtocol,
     DeviceTimeoutError,
-    ShellResult,
-    StorageFullError,
     TransferError,
 )
 from device_farm.resources.bundles import RUNNER, RuntimeBundle
@@ -27,18 +23,20 @@ from device_farm.strategies.device_store import (
     StoredPart,
     with_libraries,
 )
+from device_farm.strategies.runner_call import (
+    PLAIN_NAME,
+    call_runner,
+    check_exit,
+    device_errors,
+    ended_early,
+    log_tail_of,
+)
 from device_farm.strategies.runner_events import MeasuredEvents, RunnerEvents
 from service.contracts.artifacts import Manifest
 from service.contracts.errors import NnfarmError
 from service.contracts.runs import DeviceCondition, MeasureOptions
 
 CRASH_RECORD = "crashes.jsonl"
-
-_CODE_BY_EXIT = {3: "run.bad_package", 7: "run.storage_full"}
-_SIGNALLED = 128
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-_LOG_TAIL_CHARS = 16 * 1024
-_KILL_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,6 @@ class PackageResult:
     log_tail: str
 
 
-class RunFailedError(NnfarmError):
-    """A run that failed on the device, with what the runner logged."""
-
-    def __init__(self, code: str, detail: str, log_tail: str) -> None:
-        super().__init__(code, detail)
-        self.log_tail = log_tail
-
-
 def run_package(
     device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool]
 ) -> PackageResult:
@@ -88,16 +78,8 @@ def run_package(
         CancelledError: `cancelled` turned true.
     """
     _check_names(job)
-    try:
+    with device_errors():
         return _run(device, job, cancelled)
-    except DeviceLostError as error:
-        raise NnfarmError("run.device_lost", str(error)) from error
-    except DeviceTimeoutError as error:
-        raise NnfarmError("run.timeout", str(error)) from error
-    except StorageFullError as error:
-        raise NnfarmError("run.storage_full", str(error)) from error
-    except TransferError as error:
-        raise NnfarmError("run.failed", str(error)) from error
 
 
 def _run(device: DeviceProtocol, job: PackageRun, cancelled: Callable[[], bool]) -> PackageResult:
@@ -135,14 +117,16 @@ def _run_in_folder(
 ) -> PackageResult:
     before = read_condition(device)
     command = _command(places, job)
-    events, result = _start_runner(device, command, job.measure.timeout_s, cancelled)
+    events = RunnerEvents()
+    result = call_runner(device, command, job.measure.timeout_s, cancelled, events)
     after = read_condition(device)
-    log_tail = result.stderr[-_LOG_TAIL_CHARS:]
-    measured = _check_exit(result, events, log_tail)
+    check_exit(result, events)
+    if (measured := events.measured()) is None:
+        raise ended_early(events, result)
     outputs = job.folder / "outputs.safetensors"
     device.pull(f"{places.folder}/outputs.safetensors", outputs)
     warm = places.cache.is_warm
-    return PackageResult(events, measured, outputs, warm, before, after, log_tail)
+    return PackageResult(events, measured, outputs, warm, before, after, log_tail_of(result))
 
 
 def _cache_key(manifest: Manifest) -> str:
@@ -152,7 +136,7 @@ def _cache_key(manifest: Manifest) -> str:
 
 def _check_names(job: PackageRun) -> None:
     for name in (job.run_id, *job.parts):
-        if not _PLAIN_NAME.fullmatch(name):
+        if not PLAIN_NAME.fullmatch(name):
             raise NnfarmError("run.bad_package", f"{name!r} is no plain file name")
 
 
@@ -175,35 +159,3 @@ def _command(places: _Places, job: PackageRun) -> str:
         arguments.append("--compile-times")
     spaced = (part for argument in arguments for part in argument.split("=", 1))
     return f"cd {shlex.quote(folder)} && {with_libraries(places.bundle, shlex.join(spaced))}"
-
-
-def _start_runner(
-    device: DeviceProtocol, command: str, timeout_s: float, cancelled: Callable[[], bool]
-) -> tuple[RunnerEvents, ShellResult]:
-    events = RunnerEvents()
-    try:
-        result = device.run(command, timeout_s=timeout_s, on_line=events.feed, cancelled=cancelled)
-    except (DeviceTimeoutError, CancelledError):
-        # A real phone does not end a command because its connection was dropped.
-        if events.start is not None:
-            with contextlib.suppress(DeviceLostError, DeviceTimeoutError):
-                device.run(f"kill -9 {events.start.pid}", timeout_s=_KILL_TIMEOUT_S)
-        raise
-    return events, result
-
-
-def _check_exit(result: ShellResult, events: RunnerEvents, log_tail: str) -> MeasuredEvents:
-    """Raises the error of the runner's exit code, or of an end without the needed events."""
-    code = result.exit_code
-    if code == 0:
-        if measured := events.measured():
-            return measured
-        lines = f"; unreadable: {events.bad_lines[0]!r}" if events.bad_lines else ""
-        detail = f"The runner ended without all its events{lines}."
-        raise RunFailedError("run.failed", detail, log_tail)
-    if code > _SIGNALLED:
-        detail = f"Signal {code - _SIGNALLED} ended the runner."
-        raise RunFailedError("run.crashed", detail, log_tail)
-    words = events.error.detail if events.error else log_tail.strip()[-300:]
-    detail = f"The runner ended with code {code}: {words or 'it said nothing'}"
-    raise RunFailedError(_CODE_BY_EXIT.get(code, "run.failed"), detail, log_tail)

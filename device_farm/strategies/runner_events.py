@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from service.contracts.bench import BenchedKernel
 from service.contracts.devices import Accelerator
+from service.contracts.kernels import KernelTiming
 from service.contracts.runs import Fallback
 from service.contracts.targets import CpuVariant
 
@@ -111,6 +114,26 @@ class MemoryEvent(BaseModel):
     peak_rss_bytes: int
 
 
+class KernelEvent(BaseModel):
+    """A kernel of a bench is measured, or could not be."""
+
+    event: Literal["kernel"]
+    signature: str
+    before: KernelTiming | None = None
+    after: KernelTiming | None = None
+    best: int | None = None
+    rounds: int = 0
+    tried: int = 0
+    duration_us: int = 0
+    error: str = ""
+
+    def measured(self) -> BenchedKernel | None:
+        """What the service is told; None where nothing was measured."""
+        if self.before is None:
+            return None
+        return BenchedKernel.model_validate(self.model_dump(exclude={"event", "error"}))
+
+
 class EndEvent(BaseModel):
     """All is done."""
 
@@ -139,6 +162,7 @@ AnyEvent = Annotated[
     | LatencyEvent
     | OutputsEvent
     | MemoryEvent
+    | KernelEvent
     | EndEvent
     | ErrorEvent,
     Field(discriminator="event"),
@@ -157,9 +181,14 @@ class MeasuredEvents(NamedTuple):
 
 
 class RunnerEvents:
-    """Collects a run's events as they come. The last of a kind counts; some kinds are lists."""
+    """Collects a run's events as they come. The last of a kind counts; some kinds are lists.
 
-    def __init__(self) -> None:
+    Args:
+        on_kernel: takes each kernel of a bench; these are not collected.
+    """
+
+    def __init__(self, on_kernel: Callable[[KernelEvent], None] = lambda _: None) -> None:
+        self._on_kernel = on_kernel
         self.start: StartEvent | None = None
         self.cpu: CpuEvent | None = None
         self.nnapi: NnapiEvent | None = None
@@ -189,7 +218,9 @@ class RunnerEvents:
         except (ValidationError, json.JSONDecodeError):
             self.bad_lines.append(line)
             return
-        if isinstance(event, SubgraphEvent):
+        if isinstance(event, KernelEvent):
+            self._on_kernel(event)
+        elif isinstance(event, SubgraphEvent):
             self.subgraphs.append(event)
         elif isinstance(event, FallbackEvent):
             self.fallbacks.append(

@@ -113,6 +113,14 @@ class Quantization(_Resource):
     cost: QuantizationCost | None = None
 
 
+class RunDevice(_Resource):
+    """The phone of a run, as listed with it."""
+
+    id: DeviceId
+    name: str
+    simulated: bool = False
+
+
 class TuningRequest(BaseModel):
     """Body of `POST /v1/tunings`."""
 
@@ -130,6 +138,7 @@ class TuningRecord(_Resource):
     kernel: str
     calls: int
     is_kept: bool
+    simulated: bool = False
     before: KernelTiming
     after: KernelTiming | None = None
     tried: int
@@ -148,6 +157,7 @@ class Tuning(_Resource):
     error: Problem | None = None
     abi: Abi | None = None
     machine: str | None = None
+    device: RunDevice | None = None
     kernel_count: int | None = None
     known_count: int | None = None
     before: KernelTiming | None = None
@@ -216,13 +226,6 @@ class Device(_Resource):
     description: DeviceDescription
     last_seen_at: str | None = None
     agent_name: str = ""
-
-
-class RunDevice(_Resource):
-    """The phone of a run, as listed with it."""
-
-    id: DeviceId
-    name: str
 
 
 class Run(_Resource):

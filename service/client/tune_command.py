@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from service.client.session import Session
 from service.client.tuning import TuneCommand, show_tuning
 from service.contracts.errors import NnfarmError
-from service.contracts.tuning import LARGEST_BUDGET_S, LEAST_BUDGET_S, TuneOptions, TuneTarget
+from service.contracts.tuning import HOST_TARGET, LARGEST_BUDGET_S, LEAST_BUDGET_S, TuneOptions
 
 
 def tune(
@@ -19,8 +20,12 @@ def tune(
         Path, typer.Argument(help="ONNX, TFLite or PyTorch (.pt2).", exists=True, dir_okay=False)
     ],
     target: Annotated[
-        str, typer.Option(help="Where kernels are measured: host, the worker's machine.")
-    ] = TuneTarget.HOST.value,
+        str,
+        typer.Option(
+            metavar="host|any|DEVICE_ID",
+            help="Where kernels are measured: the worker's machine, any attached device, or one.",
+        ),
+    ] = HOST_TARGET,
     time_budget: Annotated[
         int,
         typer.Option(
@@ -31,7 +36,7 @@ def tune(
 ) -> None:
     """Look for faster CPU kernels of a model, for all later compilations."""
     session: Session = context.obj
-    options = TuneOptions(target=_target(target), time_budget_s=time_budget)
+    options = _options(target, time_budget)
     command = TuneCommand(model, options)
     with session.client() as client:
         started = command.start(client, session.terminal)
@@ -43,12 +48,12 @@ def tune(
     raise typer.Exit(show_tuning(session.terminal, done))
 
 
-def _target(word: str) -> TuneTarget:
-    if word in list(TuneTarget):
-        return TuneTarget(word)
-    raise NnfarmError(
-        "tune.unsupported_target",
-        f"Kernels cannot be measured on {word!r}: only on {', '.join(TuneTarget)}, the worker's "
-        "machine. A worker on an arm64 machine tunes for arm64-v8a phones.",
-        target=word,
-    )
+def _options(target: str, time_budget_s: int) -> TuneOptions:
+    try:
+        return TuneOptions(target=target, time_budget_s=time_budget_s)
+    except ValidationError:  # the budget was checked as it was read
+        raise NnfarmError(
+            "tune.bad_option",
+            f"--target is host, any or the id of a device (dev_...), not {target!r}.",
+            target=target,
+        ) from None

@@ -11,7 +11,7 @@ from service.client.http import Client
 from service.client.messages import FINAL_JOB, Tuning, TuningRecord, TuningRequest
 from service.client.results import ExitCode
 from service.client.terminal import Terminal
-from service.contracts.jobs import JobStatus
+from service.contracts.jobs import JobStatus, Stage
 from service.contracts.kernels import KernelTiming
 from service.contracts.tuning import TuneOptions
 
@@ -45,17 +45,25 @@ def show_tuning(terminal: Terminal, tuning: Tuning) -> ExitCode:
     content = {"tuning": tuning.model_dump(mode="json")}
     if tuning.status not in FINAL_JOB:
         state = f"{tuning.status.value}, {tuning.done} of {tuning.total} steps"
+        if tuning.stage == Stage.BENCH and tuning.device is not None:
+            state += f", measuring on {tuning.device.name}"
         terminal.show(content, f"{tuning.id}: {state}", _table(tuning))
         return ExitCode.OK
     terminal.show(content, _table(tuning))
+    if tuning.device is not None and tuning.device.simulated:
+        terminal.say(
+            f"{tuning.device.name} is a virtual phone: the times are simulated, and no compilation "
+            "uses these schedules"
+        )
     if tuning.status is JobStatus.FAILED:
         problem = tuning.error
         reason = f"{problem.detail} ({problem.code})" if problem else "no reason was given"
         terminal.say(f"error: the tuning failed: {reason}")
         return ExitCode.FAILED
     kept = sum(record.is_kept for record in tuning.records)
+    where = f" on {tuning.machine}" if tuning.device is not None else ""
     terminal.say(
-        f"{kept} of {len(tuning.records)} kernels have a faster schedule; the model has "
+        f"{kept} of {len(tuning.records)} kernels{where} have a faster schedule; the model has "
         f"{tuning.kernel_count}, of which {tuning.known_count} were settled before"
     )
     if tuning.before is not None and tuning.after is not None:
@@ -85,6 +93,8 @@ def _table(tuning: Tuning) -> Table:
 
 
 def _mark(record: TuningRecord) -> str:
+    if record.simulated:
+        return "simulated"
     return record.id if record.is_kept else "-"
 
 

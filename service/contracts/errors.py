@@ -79,6 +79,7 @@ ERROR_KINDS: dict[str, ErrorKind] = {
     # tunings
     "tune.bad_option": ErrorKind(_U, 422, "A tuning option is not valid"),
     "tune.unsupported_target": ErrorKind(_U, 422, "Kernels cannot be measured there"),
+    "tune.no_device": ErrorKind(_U, 422, "The device to tune on is not there"),
     "tune.unsupported_host": ErrorKind(_U, 422, "The worker's machine runs no Android ABI"),
     "tune.limit_exceeded": ErrorKind(_U, 422, "The model exceeds the tuning limits"),
     "tune.crashed": ErrorKind(_B, 500, "The tuner crashed on this model"),

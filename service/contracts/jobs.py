@@ -125,6 +125,7 @@ class Stage(StrEnum):
     MEASURE = "measure"  # both models on the dataset: what quantization costs
     # tunings: ingest, then
     TUNE = "tune"  # each kernel by itself; then measure, the whole model before and after
+    BENCH = "bench"  # on a device, in place of measure: what `tune` has built is measured there
 
 
 class JobTicket(BaseModel):

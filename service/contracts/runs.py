@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import BaseModel, Field
 
 from service.contracts.artifacts import Manifest
+from service.contracts.bench import Bench
 from service.contracts.errors import Problem
 from service.contracts.jobs import EvaluationSet
 from service.contracts.targets import Abi, CpuVariant
@@ -37,9 +38,10 @@ class LeaseRequest(BaseModel):
 
     agent_name: str
     serials: tuple[str, ...]
+    takes_benches: bool = Field(False, description="The agent knows what a bench is")
 
 
-class Lease(BaseModel):
+class RunLease(BaseModel):
     """A run handed to an agent. Every later call carries `fence`; a stale one gets 409."""
 
     run_id: str
@@ -47,11 +49,22 @@ class Lease(BaseModel):
     serial: str
     lease_token: str
     expires_in_s: float
-    artifact_id: str
     abi: Abi
+
+
+class Lease(RunLease):
+    """A run of an artifact."""
+
+    artifact_id: str
     manifest: Manifest
     evaluation: EvaluationSet
     measure: MeasureOptions
+
+
+class BenchLease(RunLease):
+    """A run of a bench: the kernels that are still to be measured. For agents that take benches."""
+
+    bench: Bench
 
 
 class LatencyStats(BaseModel):
@@ -141,9 +154,10 @@ class RunMeasurement(BaseModel):
 
 
 class RunReport(BaseModel):
-    """An agent's final word on a lease: a measurement or a problem."""
+    """An agent's final word on a lease: a measurement, that its bench is done, or a problem."""
 
     fence: int
     measurement: RunMeasurement | None = None
     problem: Problem | None = None
+    bench_done: bool = Field(False, description="Of a bench: its kernels were told before")
     log_tail: str = ""

@@ -115,22 +115,27 @@ def extend(row: JobRow, lease_s: float) -> None:
 
 
 def lock_for_result(session: Session, kind: JobKind[Row], job_id: str, attempt: int) -> Row | None:
-    """The job an attempt delivers; None where it has delivered it before.
+    """The job an attempt delivers; None where it has delivered it, or handed it over, before.
 
     Raises:
         NnfarmError: ``request.fenced``.
     """
     row = _lock(session, kind, job_id)
-    if row.status is JobStatus.SUCCEEDED and row.attempt == attempt:
+    if row.attempt == attempt and (row.status is JobStatus.SUCCEEDED or _is_handed_over(row)):
         return None
     _require_attempt(row, attempt)
     return row
 
 
+def hand_over(row: JobRow, outcome: JobOutcome) -> None:
+    """Let a job run on without its worker, whose attempt is over: no lease can end it now."""
+    _take_durations(row, outcome)
+    row.lease_expires_at = None
+
+
 def succeed(session: Session, row: JobRow, outcome: JobOutcome) -> None:
     """End a job whose result is kept."""
-    row.stage_durations_us = outcome.stage_durations_us
-    row.child_duration_us = outcome.child_duration_us
+    _take_durations(row, outcome)
     row.done = row.total
     finish(session, row, JobStatus.SUCCEEDED, None)
 
@@ -212,8 +217,18 @@ def _lock(session: Session, kind: JobKind[Row], job_id: str) -> Row:
     return row or require(session, kind, job_id)
 
 
+def _take_durations(row: JobRow, outcome: JobOutcome) -> None:
+    row.stage_durations_us = outcome.stage_durations_us
+    row.child_duration_us = outcome.child_duration_us
+
+
+def _is_handed_over(row: JobRow) -> bool:
+    return row.status is JobStatus.RUNNING and row.lease_expires_at is None
+
+
 def _require_attempt(row: JobRow, attempt: int) -> None:
-    if row.status is not JobStatus.RUNNING or row.attempt != attempt:
+    is_held = row.status is JobStatus.RUNNING and not _is_handed_over(row)
+    if not is_held or row.attempt != attempt:
         raise NnfarmError(
             "request.fenced",
             f"Attempt {attempt} is over: {row.id} is {row.status} in attempt {row.attempt}.",

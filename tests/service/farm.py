@@ -183,11 +183,13 @@ class Farm:
         items: list[dict[str, Any]] = self.ok(answer)["items"]
         return items
 
-    def lease(self, *serials: str, agent: str = "bench") -> dict[str, Any] | None:
+    def lease(
+        self, *serials: str, agent: str = "bench", benches: bool = False
+    ) -> dict[str, Any] | None:
         """Be an agent that asks for work."""
         answer = self.client.post(
             "/internal/v1/leases",
-            json={"agent_name": agent, "serials": serials},
+            json={"agent_name": agent, "serials": serials, "takes_benches": benches},
             headers=bearer(AGENT_TOKEN),
         )
         return None if answer.status_code == 204 else self.ok(answer)

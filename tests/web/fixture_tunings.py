@@ -9,6 +9,7 @@ from service.contracts.jobs import JobStatus, Stage
 from service.contracts.kernels import KernelTiming
 from service.contracts.targets import Abi
 from service.contracts.tuning import TuneOptions
+from service.resources.runs.schemas import RunDevice
 from service.resources.tunings.schemas import Tuning, TuningRecord
 
 
@@ -25,6 +26,7 @@ def _record(kernel: str, before_us: float, after_us: float | None, is_kept: bool
         rounds=21,
         tried=25,
         machine="a processor, 2 cores",
+        simulated=False,
         created_at=at(5),
     )
 
@@ -43,6 +45,7 @@ def tunings() -> list[Tuning]:
         error=None,
         abi=Abi.X86_64,
         machine="a processor, 2 cores",
+        device=None,
         kernel_count=10,
         known_count=0,
         before=KernelTiming(median_us=20640, spread_us=870),
@@ -58,6 +61,7 @@ def tunings() -> list[Tuning]:
     )
     running = {
         "id": "tun_running",
+        "device": RunDevice(id="dev_1", name="virtual-level4", simulated=True),
         "status": JobStatus.RUNNING,
         "stage": Stage.TUNE,
         "done": 4,

@@ -47,5 +47,6 @@ def test_tunings_show_their_gain_and_progress(open_page: Callable[..., Page]) ->
         expect(done).to_contain_text(text)
     running = rows.filter(has_text="running")
     expect(running).to_contain_text("tune · 4/12")
+    expect(running).to_contain_text("virtual-level4 (simulated)")
     bar = running.get_by_role("progressbar", name="Progress of keyword-spotter")
     expect(bar).to_have_attribute("aria-valuenow", "4")

@@ -11,10 +11,10 @@ from workers.settings import WorkerSettings
 from workers.tuning.job import TuneInput
 
 
-def _prepare(spec: TuneSpec, folder: Path, fetch: Fetch, _: WorkerSettings) -> TuneInput:
+def _prepare(spec: TuneSpec, folder: Path, fetch: Fetch, settings: WorkerSettings) -> TuneInput:
     model = folder / f"model.{spec.model_format}"
     fetch(spec.model_sha256, model)
-    return TuneInput(spec=spec, model_path=model)
+    return TuneInput(spec=spec, model_path=model, stub_dir=settings.stub_dir)
 
 
 TUNING = JobKind(

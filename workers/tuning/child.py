@@ -19,9 +19,14 @@ def main(work_dir: Path) -> int:
 
 
 def _tune(work_dir: Path, report: Report) -> TuneOutcome:
+    job = TuneInput.model_validate_json((work_dir / "job.json").read_text("utf-8"))
+    if job.spec.bench_abi is not None:
+        from workers.tuning.device import build_bench
+
+        return build_bench(job, job.spec.bench_abi, work_dir, report)
     from workers.tuning.run import run
 
-    return run(TuneInput.model_validate_json((work_dir / "job.json").read_text("utf-8")), report)
+    return run(job, report)
 
 
 if __name__ == "__main__":

@@ -16,3 +16,4 @@ class TuneInput(BaseModel):
 
     spec: TuneSpec
     model_path: Path
+    stub_dir: Path

@@ -6,14 +6,16 @@ import time
 import zlib
 from collections.abc import Iterator
 
-from service.contracts.jobs import Stage, StageEvent
+from service.contracts.jobs import Stage
 from service.contracts.kernels import KernelTiming, KernelTuning, TunedKernel
-from service.contracts.tuning import TuneOutcome
+from service.contracts.targets import Abi
+from service.contracts.tuning import TuneOutcome, TuneSpec
 from workers.job_child import Report
 from workers.pipeline.stages.ingest import ingest
 from workers.tuning.host import host_abi, host_target, machine_name
 from workers.tuning.job import TuneInput
 from workers.tuning.kernels import Kernel, kernels_of
+from workers.tuning.progress import Progress, micros_since
 from workers.tuning.search import rank, search
 from workers.tuning.whole_model import before_and_after
 
@@ -44,43 +46,49 @@ def run(job: TuneInput, report: Report) -> TuneOutcome:
     return _Run(job, report).run()
 
 
+def seed_of(spec: TuneSpec) -> int:
+    """Of an attempt's draws. Another job goes on where this one stops: it must draw others."""
+    return zlib.crc32(f"{spec.tuning_id} {spec.attempt}".encode()) >> 2
+
+
+def unsettled(kernels: tuple[Kernel, ...], spec: TuneSpec, abi: Abi) -> tuple[Kernel, ...]:
+    """Kernels that have no record yet."""
+    known = {key.signature for key in spec.known if key.abi is abi}
+    return tuple(kernel for kernel in kernels if kernel.signature not in known)
+
+
 class _Run:
     def __init__(self, job: TuneInput, report: Report) -> None:
-        self._started_s = self._budget_end_s = time.monotonic()
+        self._budget_end_s = time.monotonic()
         self._spec = job.spec
         self._path = job.model_path
-        self._report = report
         self._abi = host_abi()
+        self._progress = Progress(report, self._abi)
         self._target = host_target(self._abi)
         self._machine = machine_name()
-        # Another job goes on where this one stops: it must not draw the same schedules.
-        self._seed = zlib.crc32(f"{job.spec.tuning_id} {job.spec.attempt}".encode()) >> 2
+        self._seed = seed_of(job.spec)
         self._results: list[KernelTuning] = []
-        self._done = 0
-        self._total = 0
-        self._durations: dict[str, int] = {}
 
     def run(self) -> TuneOutcome:
-        began_s = self._begin(Stage.INGEST)
+        progress = self._progress
+        began_s = progress.begin(Stage.INGEST)
         module = ingest(self._path, self._spec.model_format, {}).graph.module
         kernels = kernels_of(module, self._target)
-        known = {key.signature for key in self._spec.known if key.abi is self._abi}
-        unknown = tuple(kernel for kernel in kernels if kernel.signature not in known)
-        self._total = 2 + len(unknown)
-        self._end(Stage.INGEST, began_s)
-        began_s = self._begin(Stage.TUNE)
+        unknown = unsettled(kernels, self._spec, self._abi)
+        progress.total = 2 + len(unknown)
+        progress.end(Stage.INGEST, began_s)
+        began_s = progress.begin(Stage.TUNE)
         self._budget_end_s = began_s + self._spec.time_budget_s
         for tuning in self._tune(unknown):
             self._results.append(tuning)
-            self._done += 1
-            self._event(Stage.TUNE, tuned=tuning)
-        self._done = self._total - 1
-        self._end(Stage.TUNE, began_s, is_step=False)
-        began_s = self._begin(Stage.MEASURE)
+            progress.step(Stage.TUNE, tuning)
+        progress.done = progress.total - 1
+        progress.end(Stage.TUNE, began_s, is_step=False)
+        began_s = progress.begin(Stage.MEASURE)
         records = self._records()
         left_s = max(0.0, self._budget_end_s - time.monotonic())
         times = before_and_after(module, self._target, records, left_s) if records else None
-        self._end(Stage.MEASURE, began_s)
+        progress.end(Stage.MEASURE, began_s)
         return self._outcome(len(kernels), len(kernels) - len(unknown), times)
 
     def _tune(self, kernels: tuple[Kernel, ...]) -> Iterator[KernelTuning]:
@@ -110,7 +118,7 @@ class _Run:
             after=found.after,
             rounds=found.rounds,
             tried=found.tried,
-            duration_us=_micros(time.monotonic() - began_s),
+            duration_us=micros_since(began_s),
             machine=self._machine,
         )
 
@@ -139,8 +147,8 @@ class _Run:
     ) -> TuneOutcome:
         return TuneOutcome(
             attempt=self._spec.attempt,
-            stage_durations_us=self._durations,
-            child_duration_us=_micros(time.monotonic() - self._started_s),
+            stage_durations_us=self._progress.durations,
+            child_duration_us=self._progress.duration_us(),
             abi=self._abi,
             machine=self._machine,
             kernel_count=kernel_count,
@@ -149,23 +157,3 @@ class _Run:
             before=times[0] if times else None,
             after=times[1] if times else None,
         )
-
-    def _begin(self, stage: Stage) -> float:
-        self._event(stage)
-        return time.monotonic()
-
-    def _end(self, stage: Stage, began_s: float, is_step: bool = True) -> None:
-        duration_us = _micros(time.monotonic() - began_s)
-        self._durations[stage] = duration_us
-        self._done += is_step
-        self._event(stage, duration_us)
-
-    def _event(
-        self, stage: Stage, duration_us: int | None = None, tuned: KernelTuning | None = None
-    ) -> None:
-        event = StageEvent(stage=stage, abi=self._abi, done=self._done, total=self._total)
-        self._report(event.model_copy(update={"duration_us": duration_us, "tuned": tuned}))
-
-
-def _micros(seconds: float) -> int:
-    return round(seconds * 1e6)

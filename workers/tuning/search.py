@@ -133,7 +133,7 @@ def _explore(
     return found[:MAX_TRIED]
 
 
-def _may_be_kept(trace: str) -> bool:
+def may_be_kept(trace: str) -> bool:
     """Whether the database would take it: there is no use in measuring anything else."""
     try:
         _TRACE.validate_python(trace)
@@ -154,7 +154,7 @@ def _screening(
         for trace in draw_traces(kernel.function, target, seed):
             if time.monotonic() > deadline_s:
                 return
-            if not _may_be_kept(trace):
+            if not may_be_kept(trace):
                 continue
             call = bench.call_of(replay(kernel.function, trace))
             if not agree(bench.results(call), wanted):

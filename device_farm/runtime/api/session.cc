@@ -2,6 +2,7 @@
 
 #include <tvm/ffi/container/array.h>
 
+#include "api/library.h"
 #include "api/run_error.h"
 #include "base/ffi_call.h"
 
@@ -9,20 +10,6 @@ namespace nnfarm {
 namespace {
 
 constexpr int64_t kPooledAllocator = 2;  // tvm::runtime::memory::AllocatorType::kPooled
-
-ffi::Module LoadLibrary(const std::string& path) {
-  return CallGlobal("ffi.ModuleLoadFromFile", ffi::String(path)).cast<ffi::Module>();
-}
-
-ffi::Function FunctionOf(const ffi::Module& module, const std::string& name) {
-  const ffi::Any found =
-      CallGlobal("ffi.ModuleGetFunction", module, ffi::String(name), /*query_imports=*/true);
-  const auto function = found.as<ffi::Function>();
-  if (!function.has_value()) {
-    throw ffi::Error("ValueError", "the library has no function " + name, "");
-  }
-  return *function;
-}
 
 ffi::Module StartMachine(const ffi::Module& library) {
   const auto machine = Call(FunctionOf(library, "vm_load_executable")).cast<ffi::Module>();

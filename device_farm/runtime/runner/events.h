@@ -14,6 +14,9 @@ JsonObject NewEvent(const char* name);
 // Writes an event and flushes: the reader may be waiting, and the next step may crash.
 void Emit(const JsonObject& event);
 
+// The event that every use of the runner begins with.
+void EmitStart();
+
 // Writes an event that is already text.
 void EmitText(const std::string& text);
 

@@ -28,6 +28,7 @@ std::map<std::string, Setter> ValueOptions(Options* options) {
     };
   };
   text("--package", &options->package);
+  text("--bench", &options->bench);
   text("--inputs", &options->inputs);
   text("--outputs", &options->outputs);
   text("--crash-record", &options->crash_record);
@@ -50,7 +51,9 @@ std::map<std::string, bool*> Switches(Options* options, bool* no_trial) {
 
 void Check(const Options& options) {
   if (options.probe || options.help) return;
-  if (options.package.empty()) ThrowUsage("--package is needed; --help tells more");
+  if (options.package.empty() == options.bench.empty()) {
+    ThrowUsage("--package or --bench is needed, one of two; --help tells more");
+  }
   if (options.max_iterations < options.iterations) {
     ThrowUsage("--max-iterations is less than --iterations");
   }
@@ -99,6 +102,7 @@ Options Options::Parse(int argc, char** argv) {
 
 const char* UsageText() {
   return "nnfarm_runner --package DIR [--inputs FILE] [--outputs FILE] [options]\n"
+         "nnfarm_runner --bench FILE   measure kernels in several schedules\n"
          "nnfarm_runner --probe      describe this device's NNAPI, then exit\n"
          "\n"
          "What to run\n"

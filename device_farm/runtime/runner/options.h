@@ -12,6 +12,7 @@ namespace nnfarm {
 struct Options {
   bool probe = false;
   bool help = false;
+  std::string bench;  // kernels to measure, in the place of a package
   std::string package;
   std::string inputs;
   std::string outputs;

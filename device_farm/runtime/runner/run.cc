@@ -1,7 +1,5 @@
 #include "runner/run.h"
 
-#include <unistd.h>
-
 #include <fstream>
 #include <optional>
 #include <string>
@@ -28,13 +26,6 @@ namespace {
 // The child's last line when it got through, or failed in a way that is not NNAPI's: the parent
 // then meets the same error itself and reports it in full.
 constexpr char kNoFallback[] = "none";
-
-void EmitStart() {
-  Emit(NewEvent("start")
-           .Add("runner", NNFARM_VERSION)
-           .Add("target", NNFARM_TARGET)
-           .Add("pid", static_cast<int64_t>(getpid())));
-}
 
 std::string NnapiEvent() {
   // `{...}` with the event's name put first.

@@ -6,6 +6,7 @@
 
 #include "api/run_error.h"
 #include "base/log.h"
+#include "runner/bench.h"
 #include "runner/events.h"
 #include "runner/options.h"
 #include "runner/run.h"
@@ -29,6 +30,8 @@ int nnfarm_runner_main(int argc, char** argv) {
       std::fputs(nnfarm::UsageText(), stdout);
     } else if (options.probe) {
       nnfarm::Probe(options);
+    } else if (!options.bench.empty()) {
+      nnfarm::RunBench(options.bench);
     } else {
       nnfarm::RunPackage(options);
     }

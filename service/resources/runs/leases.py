@@ -7,8 +7,16 @@ from datetime import timedelta
 from sqlalchemy.orm import Session
 
 from service.columns import utc_now
+from service.contracts.bench import BenchReport
 from service.contracts.errors import ErrorClass, NnfarmError, from_problem
-from service.contracts.runs import Lease, LeaseRequest, MeasureOptions, RunReport, RunStatus
+from service.contracts.runs import (
+    BenchLease,
+    Lease,
+    LeaseRequest,
+    MeasureOptions,
+    RunReport,
+    RunStatus,
+)
 from service.db import announce
 from service.resources.artifacts import service as artifacts
 from service.resources.compilations.tables import CompilationRow
@@ -16,7 +24,7 @@ from service.resources.devices import quarantine
 from service.resources.devices import repository as devices
 from service.resources.devices import service as device_rules
 from service.resources.devices.tables import DeviceRow
-from service.resources.runs import repository
+from service.resources.runs import benches, repository
 from service.resources.runs.repository import leased_device_ids
 from service.resources.runs.service import TOPIC, finish, publish, require_run
 from service.resources.runs.tables import RunRow
@@ -31,6 +39,7 @@ __all__ = [
     "note_agent",
     "report",
     "requeue_lost",
+    "take_benched",
     "take_lease",
 ]
 
@@ -47,7 +56,7 @@ def has_work(session: Session, request: LeaseRequest) -> bool:
 
 def take_lease(
     session: Session, request: LeaseRequest, settings: Settings, tokens: TokenSigner
-) -> Lease | None:
+) -> Lease | BenchLease | None:
     """Hand one run to one of the devices offered: the one with the highest feature level."""
     now = utc_now()
     expires_at = now + timedelta(seconds=settings.run_lease_s)
@@ -60,6 +69,8 @@ def take_lease(
         run = repository.lock(session, candidate.id)
         assert run is not None
         publish(session, run)
+        if run.tuning_id is not None:
+            return _bench_lease(session, run, device, settings, tokens)
         return _lease(session, run, device, settings, tokens)
     return None
 
@@ -77,15 +88,29 @@ def heartbeat(session: Session, run_id: str, fence: int, lease_s: float) -> None
         device.last_seen_at = now
 
 
+def take_benched(session: Session, run_id: str, word: BenchReport) -> None:
+    """Keep kernels that the holder of a bench has measured.
+
+    Raises:
+        NnfarmError: ``request.fenced``, or ``request.invalid`` for kernels that it does not have.
+    """
+    run = _require_holder(session, run_id, word.fence)
+    if run.tuning_id is None:
+        raise NnfarmError("request.invalid", f"{run_id} is no run of a bench.")
+    benches.keep(session, run, word.kernels)
+
+
 def report(session: Session, run_id: str, word: RunReport, max_attempts: int) -> None:
     """Take the holder's final word; the same word twice is fine.
 
     Raises:
         NnfarmError: ``request.fenced``, or ``request.invalid`` for an empty report.
     """
-    if (word.measurement is None) == (word.problem is None):
-        raise NnfarmError("request.invalid", "A report has a measurement or a problem, one of two.")
     run = repository.lock(session, run_id)
+    is_bench = run is not None and run.tuning_id is not None
+    is_good = word.bench_done if is_bench else word.measurement is not None
+    if is_good == (word.problem is not None):
+        raise NnfarmError("request.invalid", "A report has a measurement or a problem, one of two.")
     if run is not None and run.fence == word.fence and run.status in repository.FINAL:
         return
     run = _require_holder(session, run_id, word.fence)
@@ -141,7 +166,9 @@ def _judge_device(session: Session, run: RunRow, error: NnfarmError | None) -> N
     assert run.device_id is not None  # it has a holder
     error_class = error.kind.error_class if error else None
     if error_class is ErrorClass.DEVICE:
-        elsewhere = repository.has_succeeded_elsewhere(session, run.artifact_id, run.device_id)
+        elsewhere = run.artifact_id is not None and repository.has_succeeded_elsewhere(
+            session, run.artifact_id, run.device_id
+        )
         quarantine.note_fault(session, run.device_id, run.id, elsewhere)
     elif error_class is not ErrorClass.INFRA:
         quarantine.note_health(session, run.device_id)
@@ -170,7 +197,7 @@ def _offers(session: Session, request: LeaseRequest) -> list[tuple[DeviceRow, Ru
     pairs = [
         (device, run)
         for device in free
-        for run in repository.candidates(session, device)
+        for run in repository.candidates(session, device, benches=request.takes_benches)
         if run.avoided_device_id != device.id or not _has_alternative(session, run, device)
     ]
     return sorted(pairs, key=lambda pair: -pair[1].feature_level)
@@ -191,6 +218,7 @@ def _has_alternative(session: Session, run: RunRow, failed: DeviceRow) -> bool:
 def _lease(
     session: Session, run: RunRow, device: DeviceRow, settings: Settings, tokens: TokenSigner
 ) -> Lease:
+    assert run.artifact_id is not None
     artifact = artifacts.require_artifact(session, run.artifact_id)
     compilation = session.get(CompilationRow, run.compilation_id)
     assert compilation is not None
@@ -206,4 +234,18 @@ def _lease(
         manifest=artifact.manifest,
         evaluation=compilation.evaluation,
         measure=MeasureOptions(),
+    )
+
+
+def _bench_lease(
+    session: Session, run: RunRow, device: DeviceRow, settings: Settings, tokens: TokenSigner
+) -> BenchLease:
+    return BenchLease(
+        run_id=run.id,
+        fence=run.fence,
+        serial=device.serial,
+        lease_token=tokens.sign(Grant(TokenKind.LEASE, run.id, run.fence)),
+        expires_in_s=settings.run_lease_s,
+        abi=run.abi,
+        bench=benches.left_of(session, run),
     )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import CursorResult, func, or_, select, update
+from sqlalchemy import CursorResult, false, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from service.contracts.runs import RunStatus
@@ -19,8 +19,9 @@ _CANDIDATES = 50
 
 
 def find(session: Session, run_id: str) -> RunRow | None:
-    """The run with this id."""
-    return session.get(RunRow, run_id)
+    """The run with this id; that of a bench is shown with its tuning only."""
+    run = session.get(RunRow, run_id)
+    return run if run is not None and run.tuning_id is None else None
 
 
 def lock(session: Session, run_id: str) -> RunRow | None:
@@ -32,7 +33,7 @@ def page(
     session: Session, request: PageRequest, compilation_id: str | None
 ) -> tuple[list[RunRow], str | None]:
     """One page of runs, of one compilation or of all."""
-    query = select(RunRow)
+    query = select(RunRow).where(RunRow.tuning_id.is_(None))
     if compilation_id is not None:
         query = query.where(RunRow.compilation_id == compilation_id)
     return fetch_page(session, query, RunRow.id, request)
@@ -43,7 +44,7 @@ def of_compilations(session: Session, ids: Iterable[str]) -> dict[str, list[RunR
     query = select(RunRow).where(RunRow.compilation_id.in_(set(ids))).order_by(RunRow.id)
     found: defaultdict[str, list[RunRow]] = defaultdict(list)
     for row in session.scalars(query):
-        found[row.compilation_id].append(row)
+        found[row.compilation_id or ""].append(row)
     return found
 
 
@@ -55,8 +56,14 @@ def count_unfinished(session: Session, compilation_id: str) -> int:
     return session.scalar(query) or 0
 
 
-def candidates(session: Session, device: DeviceRow) -> list[RunRow]:
-    """Queued runs this device can do: not yet failed on it first, then by level, then by age."""
+def candidates(session: Session, device: DeviceRow, *, benches: bool) -> list[RunRow]:
+    """Queued runs this device can do: not yet failed on it first, then by level, then by age.
+
+    Args:
+        session: the transaction.
+        device: a free one.
+        benches: whether its agent takes runs of benches.
+    """
     query = (
         select(RunRow)
         .where(
@@ -64,6 +71,7 @@ def candidates(session: Session, device: DeviceRow) -> list[RunRow]:
             RunRow.abi.in_(device.description.abis),
             RunRow.needed_level <= device.description.feature_level,
             or_(RunRow.wanted_device_id.is_(None), RunRow.wanted_device_id == device.id),
+            or_(RunRow.tuning_id.is_(None), true() if benches else false()),
         )
         .order_by(
             func.coalesce(RunRow.avoided_device_id == device.id, False),

@@ -12,8 +12,9 @@ from starlette.concurrency import run_in_threadpool
 from service.authorization import LeaseGrant, allow_agent, allow_user, require_generation
 from service.bell import AsyncListener
 from service.components import Components, ComponentsDep, ReadSession, WriteSession
+from service.contracts.bench import BenchReport
 from service.contracts.errors import NnfarmError
-from service.contracts.runs import Lease, LeaseRequest, RunReport
+from service.contracts.runs import BenchLease, Lease, LeaseRequest, RunReport
 from service.pages import Page, PageDep, page_of
 from service.resources.devices import repository as devices
 from service.resources.runs import leases, repository, service
@@ -53,13 +54,13 @@ def _views(session: Session, rows: Sequence[RunRow]) -> list[Run]:
 
 @agent_router.post(
     "/leases",
-    response_model=Lease,
+    response_model=Lease | BenchLease,
     dependencies=[Depends(allow_agent)],
     responses={204: {"description": "Nothing to do"}},
 )
 async def lease_run(
     request: LeaseRequest, connection: Request, components: ComponentsDep
-) -> Lease | Response:
+) -> Lease | BenchLease | Response:
     """Take a run for one of the devices offered; waits a while for one to come."""
     await run_in_threadpool(_note_agent, components, request)
     loop = asyncio.get_running_loop()
@@ -84,7 +85,7 @@ def _note_agent(components: Components, request: LeaseRequest) -> None:
         leases.note_agent(session, request)
 
 
-def _try_lease(components: Components, request: LeaseRequest) -> Lease | None:
+def _try_lease(components: Components, request: LeaseRequest) -> Lease | BenchLease | None:
     with components.database.reading() as session:
         if not leases.has_work(session, request):
             return None
@@ -121,3 +122,12 @@ def report_run(
     """The agent's final word on a lease; safe to repeat."""
     require_generation(grant, report.fence)
     leases.report(session, run_id, report, components.settings.max_attempts)
+
+
+@agent_router.post("/runs/{run_id}/kernels", status_code=204)
+def take_benched(
+    run_id: str, report: BenchReport, grant: LeaseGrant, session: WriteSession
+) -> None:
+    """Kernels of a bench that are measured; kept at once. Safe to repeat."""
+    require_generation(grant, report.fence)
+    leases.take_benched(session, run_id, report)

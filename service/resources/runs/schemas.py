@@ -71,6 +71,8 @@ class HeartbeatRequest(BaseModel):
 
 def run_view(row: RunRow, device: DeviceRow | None) -> Run:
     """A row and its device as the API shows them."""
+    assert row.compilation_id is not None
+    assert row.artifact_id is not None
     return Run(
         id=row.id,
         compilation_id=row.compilation_id,
@@ -91,6 +93,7 @@ def run_view(row: RunRow, device: DeviceRow | None) -> Run:
 
 def run_summary(row: RunRow, device: DeviceRow | None) -> RunSummary:
     """A row and its device in short."""
+    assert row.artifact_id is not None
     return RunSummary(
         id=row.id,
         artifact_id=row.artifact_id,

@@ -9,6 +9,7 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from service.columns import utc_now
+from service.contracts.bench import Bench
 from service.contracts.errors import NnfarmError
 from service.contracts.runs import RunStatus
 from service.db import announce
@@ -20,9 +21,10 @@ from service.resources.compilations.tables import CompilationRow
 from service.resources.devices import repository as devices
 from service.resources.devices import service as device_rules
 from service.resources.devices.tables import DeviceRow
-from service.resources.runs import repository
+from service.resources.runs import benches, repository
 from service.resources.runs.schemas import run_summary
 from service.resources.runs.tables import RunRow
+from service.resources.tunings.tables import TuningRow
 
 TOPIC = "runs"
 """The bell that rings when there may be something to lease."""
@@ -63,6 +65,25 @@ def create_run(session: Session, artifact_id: str, device_id: str) -> RunRow:
     if device is not None and (reason := _obstacle(device, artifact)):
         raise NnfarmError("run.no_device", reason)
     return _add(session, artifact, device)
+
+
+def create_bench_run(session: Session, tuning: TuningRow, bench: Bench) -> None:
+    """Make the run that measures a tuning's bench."""
+    row = benches.make_run(tuning, bench)
+    session.add(row)
+    session.flush()
+    publish(session, row)
+    announce(session, TOPIC)
+
+
+def abandon(session: Session, run: RunRow) -> None:
+    """End a bench's run, whose tuning was cancelled; its agent is told by the next heartbeat."""
+    if run.status in repository.FINAL:
+        return
+    if run.status is RunStatus.LEASED and run.device_id is not None:
+        device_rules.release(session, run.device_id)
+        announce(session, TOPIC)
+    finish(session, run, RunStatus.FAILED, NnfarmError("job.cancelled", "It was cancelled."))
 
 
 def require_run(session: Session, run_id: str) -> RunRow:
@@ -114,7 +135,11 @@ def finish(
 
 
 def publish(session: Session, row: RunRow) -> None:
-    """Tell followers of the compilation how the run is."""
+    """Tell followers of the compilation, or of the tuning, how the run is."""
+    if row.tuning_id is not None:
+        benches.publish(session, row)
+        return
+    assert row.compilation_id is not None
     device = devices.find(session, row.device_id) if row.device_id else None
     data = run_summary(row, device).model_dump(mode="json")
     jobs.append_event(session, CompilationRow, row.compilation_id, "run", data)

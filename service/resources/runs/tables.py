@@ -8,13 +8,14 @@ from sqlalchemy import ForeignKey, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.columns import Base, PydanticJson, UtcDateTime, enum_column
+from service.contracts.bench import Bench
 from service.contracts.errors import Problem
 from service.contracts.runs import RunMeasurement, RunStatus
 from service.contracts.targets import Abi
 
 
 class RunRow(Base):
-    """One artifact on one device.
+    """One artifact on one device, or the bench of a tuning.
 
     `fence` grows at every change of holder: what an old holder says is refused.
     """
@@ -23,11 +24,14 @@ class RunRow(Base):
     __table_args__ = (
         Index("ix_runs_queue", "status", "abi", "feature_level"),
         Index("ix_runs_compilation_id", "compilation_id"),
+        Index("ix_runs_tuning_id", "tuning_id"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    compilation_id: Mapped[str] = mapped_column(ForeignKey("compilations.id"))
-    artifact_id: Mapped[str] = mapped_column(ForeignKey("artifacts.id"))
+    compilation_id: Mapped[str | None] = mapped_column(ForeignKey("compilations.id"))
+    artifact_id: Mapped[str | None] = mapped_column(ForeignKey("artifacts.id"))
+    tuning_id: Mapped[str | None] = mapped_column(ForeignKey("tunings.id"))
+    bench: Mapped[Bench | None] = mapped_column(PydanticJson(Bench))
     feature_level: Mapped[int] = mapped_column(Integer)
     abi: Mapped[Abi] = mapped_column(enum_column(Abi))
     needed_level: Mapped[int] = mapped_column(Integer)

@@ -7,8 +7,10 @@ from sqlalchemy.orm import Session
 from service.contracts.jobs import StageEvent
 from service.contracts.targets import Abi
 from service.contracts.tasks import COMPILE_QUEUE, TUNE_TASK
-from service.contracts.tuning import TuneSpec
+from service.contracts.tuning import HOST_TARGET, TuneSpec
 from service.jobs.kind import JobKind
+from service.resources.devices import service as devices
+from service.resources.devices.tables import DeviceRow
 from service.resources.models import service as models
 from service.resources.tunings import records
 from service.resources.tunings.tables import TuningRow
@@ -16,6 +18,8 @@ from service.resources.tunings.tables import TuningRow
 
 def _spec(session: Session, row: TuningRow, token: str) -> TuneSpec:
     model = models.require_model(session, row.model_id)
+    device = find_target(session, row)
+    simulated = device is not None and device.description.simulated
     left_s = row.options.time_budget_s - records.spent_s(session, row.id)
     return TuneSpec(
         tuning_id=row.id,
@@ -24,9 +28,17 @@ def _spec(session: Session, row: TuningRow, token: str) -> TuneSpec:
         model_format=model.format,
         model_sha256=model.sha256,
         time_budget_s=max(0.0, left_s),
-        known=records.settled(session, row.compiler_version),
+        known=records.settled(session, row.compiler_version, simulated),
         tuned=tuple(records.faster(session, row.compiler_version, list(Abi))),
+        bench_abi=device.description.abis[0] if device is not None else None,
     )
+
+
+def find_target(session: Session, row: TuningRow) -> DeviceRow | None:
+    """The device that a tuning measures on; None: the worker's machine."""
+    if row.options.target == HOST_TARGET:
+        return None
+    return devices.require_device(session, row.options.target)
 
 
 def _keep(session: Session, row: TuningRow, event: StageEvent) -> None:

@@ -21,12 +21,28 @@ ENOUGH_TRIED = 64
 """Schedules without a faster one after which a kernel is let alone."""
 
 
-def keep(session: Session, tuning_id: str, compiler_version: str, found: KernelTuning) -> None:
-    """Take what a worker has measured of one kernel. A schedule that is known stays."""
+def keep(
+    session: Session,
+    tuning_id: str,
+    compiler_version: str,
+    found: KernelTuning,
+    *,
+    simulated: bool = False,
+) -> None:
+    """Take what was measured of one kernel. A schedule that is known stays.
+
+    Args:
+        session: the transaction.
+        tuning_id: whose kernel it is.
+        compiler_version: of the tuning.
+        found: what was measured.
+        simulated: on a device whose times are not a phone's: shown, and used by no compilation.
+    """
     query = select(TuningRecordRow).where(
         TuningRecordRow.compiler_hash == compiler_hash(compiler_version),
         TuningRecordRow.abi == found.abi,
         TuningRecordRow.signature == found.signature,
+        TuningRecordRow.simulated.is_(simulated),
     )
     row = session.scalar(query.with_for_update())
     if row is None:
@@ -35,6 +51,7 @@ def keep(session: Session, tuning_id: str, compiler_version: str, found: KernelT
                 id=new_id("ktr"),
                 tuning_id=tuning_id,
                 compiler_hash=compiler_hash(compiler_version),
+                simulated=simulated,
                 **found.model_dump(exclude={"before", "after"}),
                 before=found.before,
                 after=found.after,
@@ -57,15 +74,19 @@ def faster(session: Session, compiler_version: str, abis: Collection[Abi]) -> li
         TuningRecordRow.compiler_hash == compiler_hash(compiler_version),
         TuningRecordRow.abi.in_(list(abis)),
         TuningRecordRow.trace.is_not(None),
+        TuningRecordRow.simulated.is_(False),
     )
     return [_tuned(row) for row in session.scalars(query.order_by(TuningRecordRow.id))]
 
 
-def settled(session: Session, compiler_version: str) -> tuple[KernelKey, ...]:
+def settled(
+    session: Session, compiler_version: str, simulated: bool = False
+) -> tuple[KernelKey, ...]:
     """Kernels that need no tuning: they have a faster schedule, or enough were tried."""
     query = select(TuningRecordRow).where(
         TuningRecordRow.compiler_hash == compiler_hash(compiler_version),
         TuningRecordRow.trace.is_not(None) | (TuningRecordRow.tried >= ENOUGH_TRIED),
+        TuningRecordRow.simulated.is_(simulated),
     )
     return tuple(
         KernelKey(abi=row.abi, signature=row.signature)

@@ -56,7 +56,7 @@ def show_tuning(tuning_id: str, session: ReadSession) -> Tuning:
 @router.post("/{tuning_id}/cancel")
 def cancel_tuning(tuning_id: str, session: WriteSession) -> Tuning:
     """End a tuning that is not over; 409 `request.conflict` when it is. Safe to repeat."""
-    row = lifecycle.cancel(session, TUNING, tuning_id)
+    row = service.cancel(session, tuning_id)
     return service.views(session, [row])[0]
 
 

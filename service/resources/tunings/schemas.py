@@ -13,6 +13,7 @@ from service.contracts.kernels import KernelTiming
 from service.contracts.targets import Abi
 from service.contracts.tuning import TuneOptions
 from service.resources.models.schemas import Model
+from service.resources.runs.schemas import RunDevice
 
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
@@ -52,6 +53,10 @@ class TuningRecord(BaseModel):
     rounds: int
     tried: int = Field(description="Schedules that were measured")
     machine: str
+    simulated: bool = Field(
+        description="Measured on a virtual phone: its times are not a phone's, and no compilation "
+        "uses the schedule"
+    )
     created_at: datetime
 
 
@@ -69,6 +74,7 @@ class Tuning(BaseModel):
     error: Problem | None
     abi: Abi | None = Field(description="Whose code was measured")
     machine: str | None
+    device: RunDevice | None = Field(description="Where it measures; null: the worker's machine")
     kernel_count: int | None = Field(description="Different kernels of the model's CPU part")
     known_count: int | None = Field(description="Of these, settled before")
     before: KernelTiming | None = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Integer, String, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Boolean, ForeignKey, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.columns import Base, PydanticJson, UtcDateTime, enum_column, utc_now
@@ -34,12 +34,14 @@ class TuningRow(JobRow):
 class TuningRecordRow(Base):
     """What is known of one kernel on one target by one compiler; one row each.
 
+    What simulated devices have found stands beside that, and is used by nothing but the view.
+
     The id names the schedule: a row that gets another schedule gets another id, for ids of records
     are part of what artifacts are keyed by.
     """
 
     __tablename__ = "tuning_records"
-    __table_args__ = (UniqueConstraint("compiler_hash", "abi", "signature"),)
+    __table_args__ = (UniqueConstraint("compiler_hash", "abi", "signature", "simulated"),)
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     tuning_id: Mapped[str] = mapped_column(ForeignKey("tunings.id"), index=True)
@@ -55,4 +57,5 @@ class TuningRecordRow(Base):
     tried: Mapped[int] = mapped_column(Integer)
     duration_us: Mapped[int] = mapped_column(BigInteger)
     machine: Mapped[str] = mapped_column(String(200))
+    simulated: Mapped[bool] = mapped_column(Boolean, default=False)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime, default=utc_now)

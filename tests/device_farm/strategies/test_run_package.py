@@ -15,12 +15,8 @@ from device_farm.drivers.adb_server import AdbServer
 from device_farm.protocols.device import CancelledError, StorageFullError
 from device_farm.resources.bundles import find_bundle
 from device_farm.strategies.measurement import measurement_of
-from device_farm.strategies.run_package import (
-    PackageResult,
-    PackageRun,
-    RunFailedError,
-    run_package,
-)
+from device_farm.strategies.run_package import PackageResult, PackageRun, run_package
+from device_farm.strategies.runner_call import RunFailedError
 from service.contracts.errors import NnfarmError
 from service.contracts.jobs import EvaluationSet
 from service.contracts.runs import MeasureOptions, RunMeasurement

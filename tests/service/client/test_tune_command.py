@@ -21,7 +21,7 @@ Nnfarm = Callable[..., int]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--target", "dev_1"), "only on host"),
+        (("--target", "phone"), "host, any or the id of a device"),
         (("--time-budget", "5"), "greater than or equal to 10"),
         (("--time-budget", "9999"), "less than or equal to 600"),
     ],

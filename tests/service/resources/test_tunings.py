@@ -246,7 +246,7 @@ def test_traces_have_harmless_steps_only(farm: Farm, trace: str, words: str) -> 
         ({"model_id": "mod_none"}, "request.not_found", "mod_none"),
         ({"options": {"time_budget_s": 5}}, "tune.bad_option", "time_budget_s"),
         ({"options": {"time_budget_s": 9999}}, "tune.bad_option", "time_budget_s"),
-        ({"options": {"target": "dev_1"}}, "tune.bad_option", "target"),
+        ({"options": {"target": "a phone"}}, "tune.bad_option", "target"),
         ({"surprise": 1}, "request.invalid", "surprise"),
     ],
 )

@@ -272,6 +272,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/internal/v1/runs/{run_id}/kernels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take Benched
+         * @description Kernels of a bench that are measured; kept at once. Safe to repeat.
+         */
+        post: operations["take_benched_internal_v1_runs__run_id__kernels_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/internal/v1/runs/{run_id}/report": {
         parameters: {
             query?: never;
@@ -1189,6 +1209,127 @@ export interface components {
             subgraph_count: number;
         };
         /**
+         * Bench
+         * @description Kernels to be measured on a device, those that likely take most of a model's time first.
+         */
+        Bench: {
+            abi: components["schemas"]["Abi"];
+            /** Kernels */
+            kernels: components["schemas"]["BenchKernel"][];
+            /**
+             * Time Limit Ms
+             * @description For measuring, on the device
+             */
+            time_limit_ms: number;
+        };
+        /**
+         * BenchKernel
+         * @description One kernel: by the schedule rules, and in other schedules that nobody has measured yet.
+         *
+         *     Every function of the library takes all tensors, inputs first, and returns nothing.
+         */
+        BenchKernel: {
+            /**
+             * Calls
+             * @description How often that model calls it
+             */
+            calls: number;
+            /**
+             * Candidates
+             * @description By the numbers of their functions
+             */
+            candidates: string[];
+            /**
+             * Kernel
+             * @description Its name in the model that is tuned
+             */
+            kernel: string;
+            library: components["schemas"]["BenchLibrary"];
+            /** Signature */
+            signature: string;
+            /** Tensors */
+            tensors: components["schemas"]["BenchTensor"][];
+        };
+        /**
+         * BenchLease
+         * @description A run of a bench: the kernels that are still to be measured. For agents that take benches.
+         */
+        BenchLease: {
+            abi: components["schemas"]["Abi"];
+            bench: components["schemas"]["Bench"];
+            /** Expires In S */
+            expires_in_s: number;
+            /** Fence */
+            fence: number;
+            /** Lease Token */
+            lease_token: string;
+            /** Run Id */
+            run_id: string;
+            /** Serial */
+            serial: string;
+        };
+        /**
+         * BenchLibrary
+         * @description The functions of one kernel, linked for the bench's ABI.
+         */
+        BenchLibrary: {
+            /** Path */
+            path: string;
+            /** Sha256 */
+            sha256: string;
+            /** Size Bytes */
+            size_bytes: number;
+        };
+        /**
+         * BenchReport
+         * @description Kernels that an agent's runner is done with; each is kept as it comes.
+         */
+        BenchReport: {
+            /** Fence */
+            fence: number;
+            /** Kernels */
+            kernels: components["schemas"]["BenchedKernel"][];
+        };
+        /**
+         * BenchTensor
+         * @description One argument of a kernel.
+         */
+        BenchTensor: {
+            /** Dtype */
+            dtype: string;
+            /** Shape */
+            shape: number[];
+        };
+        /**
+         * BenchedKernel
+         * @description What the runner found of one kernel.
+         */
+        BenchedKernel: {
+            /** @description By the best candidate, interleaved with `before`; null: none was near */
+            after?: components["schemas"]["KernelTiming"] | null;
+            /** @description By the schedule rules */
+            before: components["schemas"]["KernelTiming"];
+            /**
+             * Best
+             * @description That candidate where it measured faster; null: the rules' stays
+             */
+            best?: number | null;
+            /** Duration Us */
+            duration_us: number;
+            /**
+             * Rounds
+             * @description Of the last, interleaved measurement
+             */
+            rounds: number;
+            /** Signature */
+            signature: string;
+            /**
+             * Tried
+             * @description Candidates that ran and computed the same
+             */
+            tried: number;
+        };
+        /**
          * Buffers
          * @description Where inputs and outputs lie while NNAPI computes.
          * @enum {string}
@@ -1950,7 +2091,7 @@ export interface components {
         };
         /**
          * Lease
-         * @description A run handed to an agent. Every later call carries `fence`; a stale one gets 409.
+         * @description A run of an artifact.
          */
         Lease: {
             abi: components["schemas"]["Abi"];
@@ -1979,6 +2120,12 @@ export interface components {
             agent_name: string;
             /** Serials */
             serials: string[];
+            /**
+             * Takes Benches
+             * @description The agent knows what a bench is
+             * @default false
+             */
+            takes_benches: boolean;
         };
         /**
          * LevelCoverage
@@ -2789,9 +2936,15 @@ export interface components {
         };
         /**
          * RunReport
-         * @description An agent's final word on a lease: a measurement or a problem.
+         * @description An agent's final word on a lease: a measurement, that its bench is done, or a problem.
          */
         RunReport: {
+            /**
+             * Bench Done
+             * @description Of a bench: its kernels were told before
+             * @default false
+             */
+            bench_done: boolean;
             /** Fence */
             fence: number;
             /**
@@ -2914,7 +3067,7 @@ export interface components {
          * @description Stages of each kind of job, in order.
          * @enum {string}
          */
-        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package" | "prepare" | "calibrate" | "quantize" | "measure" | "tune";
+        Stage: "ingest" | "reference" | "partition" | "codegen" | "build" | "link" | "package" | "prepare" | "calibrate" | "quantize" | "measure" | "tune" | "bench";
         /**
          * StageEvent
          * @description Progress of a job. `duration_us` is set when the stage is over.
@@ -2972,8 +3125,12 @@ export interface components {
          * @description How a model is tuned.
          */
         TuneOptions: {
-            /** @default host */
-            target: components["schemas"]["TuneTarget"];
+            /**
+             * Target
+             * @description Where kernels are measured: `host`, the worker's machine; the id of a device; `any`, a device that is attached
+             * @default host
+             */
+            target: string;
             /**
              * Time Budget S
              * @description Seconds spent on kernels; another job goes on where this one stopped
@@ -2993,6 +3150,8 @@ export interface components {
             attempt: number;
             /** @description One inference of the whole model on the CPU by the schedule rules, interleaved with `after`; null where the budget left no time for it */
             before: components["schemas"]["KernelTiming"] | null;
+            /** @description What a device is to measure, where one is to */
+            bench?: components["schemas"]["Bench"] | null;
             /**
              * Child Duration Us
              * @description Wall time of the sandboxed child process
@@ -3010,7 +3169,7 @@ export interface components {
             known_count: number;
             /**
              * Machine
-             * @description The processor that measured
+             * @description The processor that measured; empty where a device is to
              */
             machine: string;
             /**
@@ -3033,6 +3192,8 @@ export interface components {
         TuneSpec: {
             /** Attempt */
             attempt: number;
+            /** @description Build a bench for a device of this ABI; null: measure on this machine */
+            bench_abi?: components["schemas"]["Abi"] | null;
             /** Job Token */
             job_token: string;
             /**
@@ -3056,12 +3217,6 @@ export interface components {
             /** Tuning Id */
             tuning_id: string;
         };
-        /**
-         * TuneTarget
-         * @description Where kernels are measured.
-         * @enum {string}
-         */
-        TuneTarget: "host";
         /**
          * TunedKernel
          * @description A record of the service's database, as a compiler takes it.
@@ -3100,6 +3255,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** @description Where it measures; null: the worker's machine */
+            device: components["schemas"]["RunDevice"] | null;
             /**
              * Done
              * @description Steps that are over
@@ -3181,6 +3338,11 @@ export interface components {
             rounds: number;
             /** Signature */
             signature: string;
+            /**
+             * Simulated
+             * @description Measured on a virtual phone: its times are not a phone's, and no compilation uses the schedule
+             */
+            simulated: boolean;
             /**
              * Tried
              * @description Schedules that were measured
@@ -3605,7 +3767,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Lease"];
+                    "application/json": components["schemas"]["Lease"] | components["schemas"]["BenchLease"];
                 };
             };
             /** @description Nothing to do */
@@ -3817,6 +3979,48 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["HeartbeatRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be done; `code` says why */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service failed; errors of class `infra` are worth another try */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    take_benched_internal_v1_runs__run_id__kernels_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BenchReport"];
             };
         };
         responses: {

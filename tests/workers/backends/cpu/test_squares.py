@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from tests.workers.backends.cpu.arm64 import assembly_of, play
 
 from service.contracts.targets import CpuVariant
+from tests.workers.backends.cpu.arm64 import assembly_of, play
 from tests.workers.backends.cpu.models import Array, network
 
 pytestmark = pytest.mark.arm64

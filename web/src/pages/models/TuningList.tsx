@@ -5,7 +5,7 @@ import { ProblemNotice } from "../../ui/ProblemNotice";
 import { Panel, ScrollRegion, Section } from "../../ui/Section";
 import { JobStatusCell } from "./JobStatusCell";
 import styles from "./models.module.css";
-import { bestText, keptText, timesText } from "./tuning";
+import { bestText, keptText, placeText, timesText } from "./tuning";
 
 /** Tunings, newest first, with live progress; nothing where there are none. */
 export function TuningList() {
@@ -22,7 +22,7 @@ export function TuningList() {
               <tr>
                 <th scope="col">Model</th>
                 <th scope="col">Status</th>
-                <th scope="col">ABI</th>
+                <th scope="col">Measured on</th>
                 <th scope="col">Faster kernels</th>
                 <th scope="col">Greatest gain</th>
                 <th scope="col">Whole model</th>
@@ -42,7 +42,7 @@ export function TuningList() {
 }
 
 function Row({ tuning }: { tuning: Tuning }) {
-  const { abi, model, records } = tuning;
+  const { model, records } = tuning;
   return (
     <tr>
       <th scope="row">
@@ -51,7 +51,7 @@ function Row({ tuning }: { tuning: Tuning }) {
       <td data-label="Status">
         <JobStatusCell job={tuning} />
       </td>
-      <td data-label="ABI">{abi ?? "–"}</td>
+      <td data-label="Measured on">{placeText(tuning)}</td>
       <td data-label="Faster kernels">{keptText(records)}</td>
       <td data-label="Greatest gain">{bestText(records)}</td>
       <td data-label="Whole model">{timesText(tuning)}</td>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Tuning } from "../../api/queries";
-import { bestText, keptText, timesText } from "./tuning";
+import { bestText, keptText, placeText, timesText } from "./tuning";
 
 type TuningRecord = Tuning["records"][number];
 
@@ -18,6 +18,7 @@ function record(kernel: string, is_kept: boolean, after: number | null): TuningR
     rounds: 21,
     tried: 20,
     machine: "a processor",
+    simulated: false,
     created_at: "2026-01-01T00:00:00Z",
   };
 }
@@ -38,6 +39,18 @@ describe("kernels", () => {
   it("say nothing where there is nothing", () => {
     expect(keptText([])).toBe("–");
     expect(bestText(records.slice(2))).toBe("–");
+  });
+});
+
+describe("the place", () => {
+  it("is the worker or a device, and says when its times are simulated", () => {
+    const phone = { id: "dev_1", name: "Pixel 7", simulated: false };
+    expect(placeText({ abi: "x86_64", device: null })).toBe("x86_64, the worker");
+    expect(placeText({ abi: "arm64-v8a", device: phone })).toBe("arm64-v8a, Pixel 7");
+    expect(placeText({ abi: null, device: { ...phone, simulated: true } })).toBe(
+      "Pixel 7 (simulated)",
+    );
+    expect(keptText([{ ...record("conv2d", false, 95), simulated: true }])).toBe("1 simulated");
   });
 });
 

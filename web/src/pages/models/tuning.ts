@@ -1,10 +1,21 @@
 import type { Tuning } from "../../api/queries";
 
 type Times = Pick<Tuning, "before" | "after">;
+type Place = Pick<Tuning, "abi" | "device">;
+
+/** Where kernels are measured: `x86_64, the worker`, `arm64-v8a, Pixel 7`. */
+export function placeText({ abi, device }: Place): string {
+  const name = device === null ? "the worker" : device.name;
+  const place = abi === null ? name : `${abi}, ${name}`;
+  return device?.simulated ? `${place} (simulated)` : place;
+}
 
 /** Kernels with a faster schedule, of those measured: `5 of 12`. */
 export function keptText(records: Tuning["records"]): string {
   if (records.length === 0) return "–";
+  if (records.some(({ simulated }) => simulated)) {
+    return `${String(records.length)} simulated`;
+  }
   return `${String(records.filter(({ is_kept }) => is_kept).length)} of ${String(records.length)}`;
 }
 
