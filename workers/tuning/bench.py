@@ -41,10 +41,11 @@ class Bench:
     def __init__(self, function: tirx.PrimFunc, target: tvm.target.Target) -> None:
         random = np.random.default_rng(0)
         self._target = target
-        self._tensors = [
-            tvm.runtime.tensor(filled(shape_of(parameter), str(parameter.dtype), random))
+        self._arrays = [
+            filled(shape_of(parameter), str(parameter.dtype), random)
             for parameter in function.ty.params
         ]
+        self._tensors = [tvm.runtime.tensor(array) for array in self._arrays]
 
     def call_of(self, function: tirx.PrimFunc) -> Call:
         """A schedule, compiled; each call runs it once over the tensors."""
@@ -54,6 +55,9 @@ class Bench:
 
     def results(self, call: Call) -> list[NDArray[Any]]:
         """All tensors after a call, inputs included."""
+        # What another schedule has left must not pass for a result of this one.
+        for tensor, array in zip(self._tensors, self._arrays, strict=True):
+            tensor.copyfrom(array)
         call()
         return [tensor.numpy() for tensor in self._tensors]
 
