@@ -16,7 +16,7 @@ from tvm import relax
 
 from service.contracts.errors import NnfarmError
 from workers.frontends.onnx_operands import Converter, Inputs, Scope, constant, text
-from workers.frontends.resampling import CORNERS, FRAMES, Sampling, resample
+from workers.frontends.resampling import CORNERS, FRAMES, Sampling, is_nearest_alike, resample
 from workers.graph.graph import static_shape
 
 _DEFAULT = "half_pixel"
@@ -40,6 +40,11 @@ def _resize(inputs: Inputs, attrs: dict[str, Any], scope: Scope) -> relax.Expr |
     product = np.multiply if mode == "nearest" else _rounded_product
     leaves_rest = any(product(n, f) != s for n, f, s in zip(shape, factors, sizes, strict=True))
     is_plain = frame == CORNERS or (frame in _TVM_FRAMES and not leaves_rest)
+    if is_plain and mode == "nearest":
+        rounding = text(attrs, "nearest_mode", "round_prefer_floor")
+        is_plain = all(
+            is_nearest_alike(frame, rounding, *pair) for pair in zip(shape, sizes, strict=True)
+        )
     is_image = len(shape) == _IMAGE_RANK and tuple(sizes[:2]) == shape[:2]
     if is_plain and is_image and mode != "cubic" and not has_filter:
         return _image(inputs[0], sizes, mode, frame, attrs)

@@ -78,6 +78,37 @@ def resample(
     return data
 
 
+def is_nearest_alike(frame: str, rounding: str, length: int, size: int) -> bool:
+    """Whether who maps positions by the quotient of the sizes finds the same nearest elements.
+
+    ONNX Runtime divides by a scale, TVM and NNAPI multiply by the other quotient, TVM with a little
+    more where it rounds down: near an edge between two elements they may differ.
+
+    Args:
+        frame: one of `FRAMES`.
+        rounding: nearest_mode.
+        length: of the source's axis.
+        size: of the result's.
+    """
+    one, nearest = np.float32, _NEAREST[rounding]
+    wanted = nearest(_positions(frame, length, size, size / length))
+    result = np.arange(size, dtype=one)
+    if frame == CORNERS:
+        found = result * (one(length - 1) / one(max(size - 1, 1)))
+    elif frame == "asymmetric":
+        found = result * (one(length) / one(size))
+    else:
+        found = (result + one(0.5)) * (one(length) / one(size)) - one(0.5)
+    nudge = {"floor": _NUDGE, "ceil": -_NUDGE}.get(rounding, 0.0)
+    picks = [nearest((found + one(more)).astype(np.float64)) for more in (0.0, nudge)]
+    last = length - 1
+    return all(np.array_equal(p.clip(0, last), wanted.clip(0, last)) for p in picks)
+
+
+_NUDGE = 1e-5
+"""What TVM adds before it rounds down (topi.image.resize)."""
+
+
 def _positions(frame: str, length: int, size: int, factor: float) -> Positions:
     """Where each result element lies in the source.
 

@@ -179,6 +179,15 @@ MODELS = {
         ["x", "", "s"], mode=mode, coordinate_transformation_mode="asymmetric",
         nearest_mode="floor",
     ) for mode in ("linear", "nearest")},
+    # A quotient of sizes and the scale that it is the inverse of round to different neighbours.
+    **{f"resize nearest {frame}": single(
+        "Resize", {"x": [1, 2, *shape]}, {"s": ints(1, 2, *sizes)}, ["x", "", "", "s"],
+        mode="nearest", coordinate_transformation_mode=frame, nearest_mode=rounding,
+    ) for frame, rounding, shape, sizes in (
+        ("asymmetric", "floor", (14, 20), (2, 12)),
+        ("half_pixel", "round_prefer_floor", (4, 6), (14, 21)),
+        ("align_corners", "floor", (2, 3), (42, 48)),
+    )},
     "resize antialias": single(
         "Resize", IMAGE, {"s": ints(1, 2, 3, 4)}, ["x", "", "", "s"], mode="linear", opset=18,
         antialias=1,
