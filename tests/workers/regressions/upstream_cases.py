@@ -137,7 +137,7 @@ WRONG = (
     Case("conv_and_residual_add_is_not_a_bias", _residual(), 1),
     Case("dilation", _conv(dilations=[2, 3]), 1),
     Case("ceil_mode", _pool(strides=[2, 2], ceil_mode=1), 1),
-    Case("softmax_axis", single("Softmax", {"x": [2, 3, 5]}, axis=1), 3),
+    Case("softmax_axis", single("Softmax", {"x": [2, 3, 5]}, axis=1), 2),
     Case("nhwc_taken_as_nchw", _conv(pads=[1, 0, 1, 1]), 1),
     Case("stride_order", _conv(strides=[3, 1]), 1),
     Case("pool_size_order", _pool(kernel_shape=[4, 2], strides=[1, 2]), 1),

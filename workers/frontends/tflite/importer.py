@@ -66,7 +66,8 @@ def import_tflite(
             `compile.unsupported_model`, `compile.bad_option`.
     """
     model = resized(path, read_model(path), input_shapes or {})
-    return ImportedModel(_Importer(model).run(), signature_of(model))
+    signature = signature_of(model)  # first: it refuses inputs and outputs that none can be
+    return ImportedModel(_Importer(model).run(), signature)
 
 
 def signature_of(model: TFLiteModel) -> ModelSignature:
