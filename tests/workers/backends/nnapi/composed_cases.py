@@ -235,6 +235,19 @@ WINDOWS: dict[str, tuple[int, Builder]] = {
             opset=19,
         ),
     ),
+    # A second window would begin in the padding: there is none.
+    "average_pool_beyond": (
+        2,
+        lambda: single(
+            "AveragePool",
+            {"x": [1, 1, 2, 1]},
+            kernel_shape=[2, 1],
+            pads=[0, 0, 1, 0],
+            strides=[2, 1],
+            ceil_mode=1,
+            count_include_pad=1,
+        ),
+    ),
     "pad_edge": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="edge")),
     "pad_reflect": (3, lambda: _after_tanh("Pad", [2, 3, 4], BORDERS, mode="reflect")),
     "local_response": (1, lambda: _local_response([2, 7, 1, 1], [1, 1])),

@@ -77,13 +77,34 @@ def _average_pool(place: Place, call: relax.Call) -> relax.Expr | None:
     if _is_dilated(call):
         return _weighted_average(place, call)
     top, left, bottom, right = padding
-    widths = [0, 0, top, bottom, left, right, 0, 0]
+    # No window begins in the padding behind the image, so no more of it than windows see.
+    unseen_rows, unseen_columns = _unseen(call)
+    widths = [0, 0, top, bottom - unseen_rows, left, right - unseen_columns, 0, 0]
     data = place.moved(call.args[0], relax.op.nn.pad(place.new(call.args[0]), widths))
     sizes, strides = _ints(attrs.pool_size), _ints(attrs.strides)
     kept = {"layout": attrs.layout, "out_layout": attrs.out_layout}
     # Behind the padding nothing counts.
     ceil_mode = bool(attrs.ceil_mode)
     return place.emit(relax.op.nn.avg_pool2d(data, sizes, strides, ceil_mode=ceil_mode, **kept))
+
+
+def _unseen(call: relax.Call) -> tuple[int, int]:
+    """Rows and columns of the padding behind an NHWC image that no window reaches."""
+    attrs, image, result = call.attrs, static_shape(call.args[0]) or (), static_shape(call) or ()
+    found = []
+    for axis, (size, stride, before, behind) in enumerate(
+        zip(
+            _ints(attrs.pool_size),
+            _ints(attrs.strides),
+            _ints(attrs.padding)[:2],
+            _ints(attrs.padding)[2:],
+            strict=True,
+        ),
+        start=1,
+    ):
+        reached = (result[axis] - 1) * stride + size - image[axis] - before
+        found.append(max(behind - max(reached, 0), 0))
+    return found[0], found[1]
 
 
 def _weighted_average(place: Place, call: relax.Call) -> relax.Expr | None:
