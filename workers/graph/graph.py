@@ -109,6 +109,12 @@ class Graph:
                 found.setdefault(var, []).append(binding)
         return {var: tuple(readers) for var, readers in found.items()}
 
+    def producer(self, expr: relax.Expr, *names: str) -> relax.Call | None:
+        """The call an expression is bound to, if it is of one of these Relax operators."""
+        value = self.value_of.get(expr) if isinstance(expr, relax.Var) else None
+        is_one = isinstance(value, relax.Call) and getattr(value.op, "name", "") in names
+        return value if is_one else None
+
     def origin_of(self, var: relax.Var) -> frozenset[int]:
         """Original node indexes of a variable; empty for inputs and inserted layout changes."""
         return self.origins.get(var, frozenset())

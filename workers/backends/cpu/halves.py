@@ -11,13 +11,13 @@ float16, twice as many numbers to a register: what such a model asks for, errors
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import tvm
 from tvm import relax
 
 from workers.backends.cpu.vectors import Vectors
+from workers.graph.attributes import attribute_fields, with_fields
 from workers.graph.graph import constant_value, dtype_of
 
 _HALF, _WIDE = "float16", "float32"
@@ -84,7 +84,7 @@ class _Function:
             return relax.Call(value.op, args, value.attrs, value.ty_args)
         if self._computes_halves and _is_sum(value):
             args = [self._as_declared(arg) for arg in value.args]
-            return relax.Call(value.op, args, _with(value.attrs, out_dtype=_WIDE))
+            return relax.Call(value.op, args, with_fields(value.attrs, out_dtype=_WIDE))
         args = [self._expr(arg) for arg in value.args]
         return relax.Call(value.op, args, _wide_attributes(value.attrs))
 
@@ -128,15 +128,7 @@ def _wide_attributes(attributes: tvm.ir.Attrs | None) -> tvm.ir.Attrs | None:
     """An operator's attributes that name float16 as a result name float32."""
     if attributes is None:
         return None
-    named = {name: _WIDE for name, value in _fields(attributes).items() if str(value) == _HALF}
-    return _with(attributes, **named) if named else attributes
-
-
-def _with(attributes: tvm.ir.Attrs, **changed: str) -> tvm.ir.Attrs:
-    key = type(attributes).__tvm_ffi_type_info__.type_key
-    return tvm.ir.make_node(key, **(_fields(attributes) | changed))
-
-
-def _fields(attributes: tvm.ir.Attrs) -> dict[str, Any]:
-    info = type(attributes).__tvm_ffi_type_info__
-    return {field.name: getattr(attributes, field.name) for field in info.fields}
+    named = {
+        name: _WIDE for name, value in attribute_fields(attributes).items() if str(value) == _HALF
+    }
+    return with_fields(attributes, **named) if named else attributes

@@ -26,6 +26,7 @@ from workers.frontends.pytorch import (
     reductions,
     windows,
 )
+from workers.graph.attributes import with_fields
 from workers.graph.graph import dtype_of, static_shape
 
 Convert = Callable[[torch.fx.Node], Any]
@@ -44,9 +45,7 @@ def _in_own_precision(expr: relax.Expr) -> relax.Expr:
     attrs = expr.attrs
     is_product = str(getattr(expr.op, "name", "")).startswith(("relax.matmul", "relax.nn.conv"))
     if is_product and str(attrs.out_dtype or "") == "float32":
-        info = type(attrs).__tvm_ffi_type_info__
-        fields = {field.name: getattr(attrs, field.name) for field in info.fields}
-        attrs = tvm.ir.make_node(info.type_key, **{**fields, "out_dtype": None})
+        attrs = with_fields(attrs, out_dtype=None)
     elif all(new.same_as(old) for new, old in zip(args, expr.args, strict=True)):
         return expr
     return relax.Call(expr.op, args, attrs, expr.ty_args)

@@ -35,7 +35,7 @@ class Moved:
     def source(self, expr: relax.Expr) -> tuple[relax.Expr, list[relax.Var]]:
         """What an expression was before it was moved, and the movements, the last one first."""
         movements: list[relax.Var] = []
-        while (call := self.producer(expr, MOVEMENTS)) is not None:
+        while (call := self._graph.producer(expr, *MOVEMENTS)) is not None:
             assert isinstance(expr, relax.Var)  # what has a producer is a variable
             movements.append(expr)
             expr = call.args[0]
@@ -49,12 +49,6 @@ class Moved:
             call = relax.Call(old.op, [value, *old.args[1:]], old.attrs, old.ty_args)
             value = self._rewriter.emit(call, self._graph.origin_of(var))
         return value
-
-    def producer(self, expr: relax.Expr, names: tuple[str, ...]) -> relax.Call | None:
-        """The call an expression is bound to, if it is of one of these operators."""
-        value = self._graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
-        is_one = isinstance(value, relax.Call) and getattr(value.op, "name", "") in names
-        return value if is_one else None
 
 
 class NarrowComparisons:
@@ -78,7 +72,7 @@ class NarrowComparisons:
             None where they come from anything else.
         """
         truths, after = self._moved.source(expr)
-        call = self._moved.producer(truths, COMPARISONS)
+        call = self._graph.producer(truths, *COMPARISONS)
         if call is None or dtype_of(call.args[0]) != WIDE:
             return None
         number = constant_value(call.args[1])
@@ -104,7 +98,7 @@ class NarrowComparisons:
 
         Of a product that overflows nobody says what it is.
         """
-        product = self._moved.producer(source, ("relax.multiply",))
+        product = self._graph.producer(source, "relax.multiply")
         join = _EQUALITIES.get(call.op.name)
         if product is None or join is None or pivot != 0 or static_shape(source) is None:
             return None

@@ -89,7 +89,7 @@ class NarrowValues:
 
     def index(self, expr: relax.Expr) -> relax.Expr:
         """Positions along an axis; those that count from its end are still told by their sign."""
-        cast = self._producer(expr, "relax.astype")
+        cast = self._graph.producer(expr, "relax.astype")
         if cast is not None and dtype_of(expr) == NARROW and dtype_of(cast.args[0]) == WIDE:
             expr = cast.args[0]
         from_end = self._from_end(expr)
@@ -122,7 +122,7 @@ class NarrowValues:
         origins = self._graph.origin_of(expr) if isinstance(expr, relax.Var) else frozenset()
         if not self._is_computed(value):
             # Nobody's: the border's conversion. Only what gives positions has them in 32 bits.
-            gives_positions = self._producer(expr, "relax.argmax", "relax.argmin") is not None
+            gives_positions = self._graph.producer(expr, "relax.argmax", "relax.argmin") is not None
             cast = relax.op.astype(self._rewriter.new(expr), NARROW)
             return self._rewriter.emit(cast, origins if gives_positions else frozenset())
         assert isinstance(value, relax.Call)
@@ -168,7 +168,7 @@ class NarrowValues:
         """The position itself where `where(position < 0, ..., position)` has none below 0."""
         if call.op.name != "relax.where":
             return None
-        less = self._producer(call.args[0], "relax.less")
+        less = self._graph.producer(call.args[0], "relax.less")
         if less is None or not less.args[0].same_as(call.args[2]):
             return None
         zero = constant_value(less.args[1])
@@ -177,11 +177,11 @@ class NarrowValues:
 
     def _from_end(self, expr: relax.Expr) -> tuple[relax.Expr, int] | None:
         """Position and axis size of `where(position < 0, position + size, position)`."""
-        choice = self._producer(expr, "relax.where")
+        choice = self._graph.producer(expr, "relax.where")
         if choice is None:
             return None
-        less = self._producer(choice.args[0], "relax.less")
-        moved = self._producer(choice.args[1], "relax.add")
+        less = self._graph.producer(choice.args[0], "relax.less")
+        moved = self._graph.producer(choice.args[1], "relax.add")
         position = choice.args[2]
         if less is None or moved is None:
             return None
@@ -193,8 +193,3 @@ class NarrowValues:
         if size.item() > np.iinfo(np.int32).max:
             return None
         return position, int(size.item())
-
-    def _producer(self, expr: relax.Expr, *names: str) -> relax.Call | None:
-        value = self._graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
-        is_one = isinstance(value, relax.Call) and getattr(value.op, "name", "") in names
-        return value if is_one else None

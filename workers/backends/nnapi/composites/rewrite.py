@@ -79,9 +79,7 @@ class Place:
 
     def producer(self, expr: relax.Expr, name: str) -> relax.Call | None:
         """The old graph's call that makes an expression, if it is of that Relax operator."""
-        value = self.graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
-        is_call = isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
-        return value if is_call else None
+        return self.graph.producer(expr, name)
 
     def variable_of(self, call: relax.Call) -> relax.Var | None:
         """The old graph's variable that a call is bound to."""

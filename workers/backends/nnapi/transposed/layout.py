@@ -186,7 +186,7 @@ class _Pass:
         return self._last[expr]
 
     def _turned(self, expr: relax.Expr) -> relax.Expr:
-        value, call = self._rewriter.new(expr), self._producer(expr, DEQUANTIZE)
+        value, call = self._rewriter.new(expr), self._graph.producer(expr, DEQUANTIZE)
         numbers = None if call is None else quantization_of(call)
         return self._moved(
             value, numbers, lambda v: self._inserted(relax.op.permute_dims(v, TO_LAST))
@@ -194,13 +194,15 @@ class _Pass:
 
     def _turned_back(self, expr: relax.Expr) -> relax.Expr | None:
         """What an expression is the NCHW form of, if a layout change made it."""
-        call = self._producer(expr, "relax.permute_dims")
+        call = self._graph.producer(expr, "relax.permute_dims")
         if call is not None:
             return self._rewriter.new(call.args[0]) if _axes(call) == TO_FIRST else None
-        outer = self._producer(expr, DEQUANTIZE)
-        rounded = None if outer is None else self._producer(outer.args[0], QUANTIZE)
-        moved = None if rounded is None else self._producer(rounded.args[0], "relax.permute_dims")
-        source = None if moved is None else self._producer(moved.args[0], DEQUANTIZE)
+        outer = self._graph.producer(expr, DEQUANTIZE)
+        rounded = None if outer is None else self._graph.producer(outer.args[0], QUANTIZE)
+        moved = (
+            None if rounded is None else self._graph.producer(rounded.args[0], "relax.permute_dims")
+        )
+        source = None if moved is None else self._graph.producer(moved.args[0], DEQUANTIZE)
         if outer is None or moved is None or source is None or _axes(moved) != TO_FIRST:
             return None
         numbers = quantization_of(outer)
@@ -209,11 +211,6 @@ class _Pass:
         value = self._rewriter.new(moved.args[0])
         self._integers[value] = self._rewriter.new(source.args[0]), numbers
         return value
-
-    def _producer(self, expr: relax.Expr, name: str) -> relax.Call | None:
-        value = self._graph.value_of.get(expr) if isinstance(expr, relax.Var) else None
-        is_call = isinstance(value, relax.Call) and getattr(value.op, "name", "") == name
-        return value if is_call else None
 
 
 def _axes(call: relax.Call) -> tuple[int, ...]:
